@@ -1,7 +1,7 @@
 """What the processes of one run were given, held against each other before anything else is exchanged.
 
-One gather, in which every process also says what is wrong with its arguments. Of records their shapes leave a process,
-and in simulations a digest; test records of a private run are held against each other by their number.
+One gather of a digest a name, in which every process also says what is wrong with its arguments. Of records shapes are
+in it, and contents in simulations alone: test records of a private run are held against each other by their number.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from admmnet.errors import RequestError, printable, short
+from admmnet.errors import RequestError, short
 from admmnet.transport import World, launched_size, open_world
 from admmnet.transport.collective import as_one, install_exception_hook, share
 
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
 """Settings that decide which others there are."""
-WIDTH = 60
-"""Letters of a value in a message."""
-
-
-class Told(NamedTuple):
-    """What a process was given: records in memory, and settings, made into texts where they are compared."""
-
-    given: Given | None
-    settings: Callable[[], Mapping[str, Any]]
-    simulation: bool
 
 
 def world_of(world: World | None, transport: Any) -> World:
@@ -59,8 +49,10 @@ def world_of(world: World | None, transport: Any) -> World:
     raise refused
 
 
-def agreed(world: World, told: Told) -> set[int] | None:
-    """Compare the arguments of ``run`` over all processes.
+def agreed(
+    world: World, given: Given | None, settings: Callable[[], Mapping[str, Any]], *, simulation: bool
+) -> set[int] | None:
+    """Compare the arguments of ``run`` over all processes: records ``given`` in memory, and settings.
 
     Processes on hosts of their own, over ZeroMQ, have compared their settings when they connected, and have no records
     in memory. Return the agents with a shard at some process, where each has those of its own agents alone; else None.
@@ -68,62 +60,61 @@ def agreed(world: World, told: Told) -> set[int] | None:
     """
     if world.name == "zmq":
         return None
-    given, compared = told.given, world.size > 1
-    words = json.loads(json.dumps(_words_of(told), default=repr)) if compared else {}  # as the others read it
-    answers = share(world, {"own": sorted((given and given.own) or ()), "told": words})
-    if compared:
-        for rank, answer in enumerate(answers):
-            other = _other(answers[0]["told"], answer["told"], rank)
-            if other is not None:
-                raise RequestError(other).of_all()
+    words = _words_of(given, settings(), simulation=simulation) if world.size > 1 else {}
+    digests = {name: _digest(value) for name, value in words.items()}
+    answers = share(world, {"own": sorted((given and given.own) or ()), "told": digests})
+    for rank, answer in enumerate(answers):
+        first, other = answers[0]["told"], answer["told"]
+        name = next((name for name in {**first, **other} if first.get(name) != other.get(name)), None)
+        if name is not None:
+            what = f"other {name}" if name.endswith("records") else f"another {name}"
+            shards = ", or shards of its own agents, {agent: (X, y)}" if name == "records" else ""
+            raise RequestError(
+                f"process {rank} was given {what} than process 0: give every process of a run the same{shards}"
+            ).of_all()
     if given is None or given.whole:
         return None
     return set().union(*(_owned(rank, answer) for rank, answer in enumerate(answers)))
 
 
-def _words_of(told: Told) -> dict[str, Any]:
+def _digest(value: Any) -> str:
+    plain = json.loads(json.dumps(value, default=repr))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _words_of(given: Given | None, said: Mapping[str, Any], *, simulation: bool) -> dict[str, Any]:
     """What must be the same at all processes, in the order in which it is compared."""
-    given, said = told.given, told.settings()
     words = {name: said[name] for name in FIRST}
-    words |= {"shards": None if given is None or given.own is None else _LISTED[given.whole], **said}
+    words |= {"shards": None if given is None or given.own is None else given.whole, **said}
     if given is None:
         return words
-    pieces = {"": given.pool} if given.own is None else {f"shards[{i}]: ": own for i, own in given.own.items()}
+    pieces = {"": given.pool} if given.own is None else given.own
     compared = {"records": pieces} if given.whole else {}
     compared |= {} if given.test is None else {"test records": {"": given.test}}
     for name, parts in compared.items():
-        words[name] = _shapes(given.kind, parts)
-        if told.simulation:
-            words[name] |= _contents(given.kind, parts.values())
+        words[name] = [[agent, *_shapes(given.kind, piece)] for agent, piece in parts.items()]
+        if simulation:
+            words[name].append(_contents(given.kind, parts.values()))
     return words
 
 
-_LISTED = {True: "[(X, y), ...]", False: "{agent: (X, y)}"}
-"""What shards are, by whether they are those of all agents."""
+def _shapes(kind: str, piece: Any) -> Iterator[Any]:
+    """Of records, all that leaves a process of a private run."""
+    if kind == "frame":
+        yield [str(column) for column in piece.columns]
+    for rows in piece if kind == "arrays" else [piece]:
+        shape = (len(rows),) if isinstance(rows, list | tuple) else getattr(rows, "shape", None)
+        yield [int(length) for length in shape] if isinstance(shape, tuple) else None
 
 
-def _shapes(kind: str, pieces: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, piece in pieces.items():
-        if kind == "frame":
-            found[f"{name}columns"] = [str(column) for column in piece.columns]
-        for word, rows in zip("Xy", piece, strict=False) if kind == "arrays" else [("frame", piece)]:
-            shape = getattr(rows, "shape", None)
-            if isinstance(rows, list | tuple):
-                shape = (len(rows),)
-            if isinstance(shape, tuple):
-                found[f"{name}{word} of shape"] = [int(length) for length in shape]
-    return found
-
-
-def _contents(kind: str, pieces: Any) -> dict[str, str]:
+def _contents(kind: str, pieces: Any) -> str:
     """Digest of records, whatever arrays hold them; what is no number, text or truth value counts by its type."""
     found = hashlib.sha256()
     for piece in pieces:
         for part in piece if kind == "arrays" else [piece]:
             for column in _columns(part):
                 found.update(_bytes(column))
-    return {"contents with sha256": found.hexdigest()[:16]}
+    return found.hexdigest()
 
 
 def _columns(part: Any) -> Iterator[Any]:
@@ -147,43 +138,6 @@ def _bytes(column: Any) -> bytes:
     return "\0".join(
         repr(value) if isinstance(value, plain) else type(value).__name__ for value in array.ravel().tolist()
     ).encode(errors="backslashreplace")
-
-
-def _other(first: Mapping[str, Any], told: Mapping[str, Any], rank: int) -> str | None:
-    """Message on the first thing that a process was given otherwise than the first one."""
-    for name in {**first, **told}:
-        one, other = first.get(name), told.get(name)
-        if one == other:
-            continue
-        path, one, other = _within(name, one, other)
-        one, other = _words(one, other), _words(other, one)
-        if name.endswith("records") and name in first and name in told:
-            part = path.removeprefix(f"{name}.")
-            return (
-                f"process {rank} was given other {name} than the first: {part} {other}, not {one}; give every process "
-                "the same" + (", or shards of its own agents, {agent: (X, y)}" if name == "records" else "")
-            )
-        mine, theirs = (f"no {path}" if value is None else f"{path} = {value}" for value in (other, one))
-        return f"process {rank} was given {mine}, process 0 {theirs}: give every process of a run the same"
-    return None
-
-
-def _within(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
-    """Where two values differ first, and those there."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return name, one, other
-    key = next(key for key in {**one, **other} if one.get(key) != other.get(key))
-    return _within(f"{name}.{key}", one.get(key), other.get(key))
-
-
-def _words(value: Any, other: Any) -> str | None:
-    """A value in a message; of a long one what comes shortly before it differs from the other, and what follows."""
-    if value is None:
-        return None
-    text, base = printable(str(value)), printable(str(other))
-    alike = next((k for k, (a, b) in enumerate(zip(text, base, strict=False)) if a != b), 0)
-    start = max(alike - WIDTH // 2, 0) if len(text) > WIDTH else 0
-    return "..." * (start > 0) + text[start : start + WIDTH] + "..." * (len(text) > start + WIDTH)
 
 
 def _owned(rank: int, answer: Any) -> list[int]:

@@ -13,7 +13,7 @@ from admmnet.config.run_config import AUTO, RunConfig, RunSettings
 from admmnet.data.settings import AGENT, GIVEN, DataSettings, reserved
 from admmnet.errors import RequestError
 from admmnet.record.folder import is_begun
-from admmnet.running.agreement import Told, agreed, numbered
+from admmnet.running.agreement import agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.running.takeover import told_of
@@ -52,7 +52,7 @@ def arguments(
     shown = partial(public_settings, found, digests=found.simulation)
     own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
     own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
-    known = agreed(world, Told(given, lambda: shown() | own, simulation=found.simulation))
+    known = agreed(world, given, lambda: shown() | own, simulation=found.simulation)
     if known is None:
         return found, given
     agents = numbered(known, found.agents, named=found.topology is not None or found.topology_schedule is not None)

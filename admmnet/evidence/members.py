@@ -33,8 +33,8 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
 
     The name is a hash of numbers that have been drawn just now, one an agent, so that no statement of another start,
     which bears another name, can be taken for one of this start. Keys that no network file lists are what their process
-    says they are: they prove that words came from whoever it was at the start, not who that was. RunError if processes
-    have been told different numbers or keys.
+    says they are: they prove that words came from whoever it was at the start, not who that was. ``all_ready`` compares
+    the name.
     """
     mine, listed = owners[world.rank], world.network
     own = {i: Identity.fresh() if world.identity is None else world.identity for i in mine}
@@ -51,10 +51,15 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
     told = gather_owned(world, owners, mine_said, valid, "key and number for the name of the run", topic="keys")
     keys = {i: key for i, (key, _) in told.items()}
     run = hashlib.sha256(statement("run", *(f"{i} {key} {number}" for i, (key, number) in told.items()))).hexdigest()
-    for agents, said in zip(owners, share(world, run), strict=True):
-        if said != run:
-            raise RunError(
-                f"agent {agents[0]} has another name for this run than agent {mine[0]}: agents "
-                "received different numbers or keys; see docs/hosts.md"
-            )
     return Members(run, keys, own, "run")
+
+
+def all_ready(world: World, owners: Sequence[Sequence[int]], members: Members | None) -> None:
+    """Wait until nobody has failed, in ``as_one``; RunError if processes have been told different numbers or keys."""
+    run = None if members is None or world.start is not None else members.run
+    for agents, said in zip(owners, share(world, run), strict=True):
+        if run is not None and said != run:
+            raise RunError(
+                f"agent {agents[0]} has another name for this run than agent {owners[world.rank][0]}: agents received "
+                "different numbers or keys; see docs/hosts.md"
+            )

@@ -26,7 +26,6 @@ from admmnet.record import folder as run_folder
 from admmnet.record.file_forms import Beginning, Identities
 from admmnet.record.folder import IDENTITIES, RECEIPTS
 from admmnet.transport import Inbox, Transport
-from admmnet.transport.collective import share
 from admmnet.types import Integers, Total, Vector
 
 BATCH = 32
@@ -108,6 +107,9 @@ class Receipts:
         self._hashes = dict.fromkeys(transport.agents, NOTHING)
         self._chains = {pair: KeptChain() for pair in kept_by(transport.agents, graph)}
         self._paths = {i: receipts_path(folder, i, len(graph)) for i, _ in self._chains}
+        for path in self._paths.values():  # before anything is charged, so that a missing file was removed
+            path.touch()
+            _mend(path)
         self._rounds, self._closed = 0, False
 
     @property
@@ -233,10 +235,8 @@ def begin(
     ones receipts are there up to the rounds of a checkpoint, ``since``. ``new`` says that nothing was sent in any.
     """
     world = transport.world
-    first, agents = world.rank == 0 or not world.shared_folder, len(graph)
-
     (folder / RECEIPTS).mkdir(exist_ok=True)
-    if first:
+    if world.rank == 0 or not world.shared_folder:
         path = folder / RECEIPTS / IDENTITIES
         here = graph if world.shared_folder else transport.agents
         try:
@@ -257,12 +257,6 @@ def begin(
             since=since if since != round else None,
         )
         write_whole({path: encode(Identities(starts=[*starts, start]), indent=2)})
-    if world.shared_folder:
-        share(world)  # whose receipts are missing has been seen
-    for i, _ in kept_by(transport.agents, graph):
-        path = receipts_path(folder, i, agents)
-        path.touch()
-        _mend(path)
 
 
 def _mend(path: Path) -> None:

@@ -134,10 +134,13 @@ def is_held(folder: Path) -> bool | None:
     return False
 
 
-def open_folder(out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack) -> Path:
+def open_folder(
+    out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack, word: float = 0.0
+) -> tuple[Path, list[Any]]:
     """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed.
 
-    An agent on a host of its own keeps it beyond that: it lives from start to start.
+    An agent on a host of its own keeps it beyond that: it lives from start to start. In ``as_one``. What all that write
+    the folder say once it is there comes back: each a ``word``, of how far noise exceeds a model.
     """
     if out is None:
         out = str(agreed_folder(world, algorithm))
@@ -158,11 +161,10 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
         if (folder / SUMMARY).exists():  # finished while this process loaded its records
             raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
         (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
-    if world.shared_folder:
-        share(world)  # the folder is there
+    words = share(world, word, "drowned") if world.shared_folder else [word]
     if not first:
         opened.enter_context(hold(folder, first=False))
-    return folder
+    return folder, words
 
 
 def write_part(folder: Path, agent: int, agents: int) -> None:

@@ -21,7 +21,7 @@ from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, openin
 from admmnet.running.graphs import faults_of, located, schedule_of
 from admmnet.running.handshake import public_settings
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
-from admmnet.running.notes import drowned_of, host_notes, is_share, notes_of, source_note
+from admmnet.running.notes import host_notes, notes_of, source_note
 from admmnet.running.plan import Plan, Public, Texts, decide
 from admmnet.running.precheck import precheck, require_room
 from admmnet.running.readout import check_answer
@@ -121,18 +121,14 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         if not config.baseline:
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
             trouble = faults_of(faults, settings, schedule, graph, run.seed)
-        shares = [drowned_of(method, agents)]
-        if world.shared_folder:
-            shares = share(world, shares[0], "drowned")
         failing.pop_all()  # the accounts stay open
-    advice = (*said, *prologue.notes, *method.notes(max(filter(is_share, shares), default=0.0)))
-    said = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
-    said += (*opening_notes(accounts.values()), *source_note(settings))
-    notes = (*said, *advice, *host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
+    notes = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
+    notes += (*opening_notes(accounts.values()), *source_note(settings))
+    notes += (*host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=not world.shared_folder)
     agreed = json.dumps(masked, sort_keys=True)
     kept = settings_digest(config) if keeps or run.resume is not None else ""
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
     made = holders, method, agents, contracts, accounts, trouble, prologue
-    return Plan(config, *asked, graph, data, *made, notes, advice)
+    return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes))

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.errors import BudgetError, RequestError, RunError, counted
-from admmnet.evidence.members import Members, agree
+from admmnet.evidence.members import Members, agree, all_ready
 from admmnet.evidence.receipts import Receipts, begin
 from admmnet.files import raise_descriptors, remedy
 from admmnet.graph.simple import Graph
@@ -45,9 +45,10 @@ from admmnet.running.graphs import located
 from admmnet.running.handshake import arguments, resuming
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
+from admmnet.running.notes import drowned_of, is_share
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
-from admmnet.running.prologue import known_before, run_prologue
+from admmnet.running.prologue import is_new, known_before, run_prologue
 from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
@@ -123,7 +124,10 @@ def execute(
             for account in plan.accounts.values():
                 opened.callback(account.close)
             written = plan.texts.written if plan.run.resume is None else None
-            folder = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened)
+            own = drowned_of(plan.method, plan.agents)
+            folder, shares = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened, own)
+        drowned = max(filter(is_share, shares), default=0.0)
+        plan = replace(plan, advice=(*plan.advice, *plan.method.notes(drowned)))
         words.folder = folder
         words.alone = not world.shared_folder
         if on_start is not None:
@@ -138,7 +142,7 @@ def execute(
             opened.callback(keeper.close)
             members = _members(plan, transport)
             masks, attempts = _masks(plan, transport, members)
-            if attempts is not None and keeper.kept:
+            if attempts is not None and keeper.kept and not is_new(plan, world):
                 keeper.hold_void()
             blocks = _nodes(whole, transport, folder, keeper, masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
@@ -157,11 +161,16 @@ def execute(
             if not behind:
                 keeper.restore(blocks, tail)
                 keeper.open_outboxes(agents)
-            receipts = _receipts(plan, transport, members, agents, folder, keeper)
-            if receipts is not None:
-                opened.callback(receipts.close)
+            if members is not None and _receipted(plan, world):
+                round = keeper.first if plan.run.resume is None else keeper.start
+                begin(members, transport, plan.graph, folder, round, keeper.source, new=round == keeper.first)
             known = known_before(plan, transport, blocks, keeper, folder)
-            share(world)  # nobody has failed: from here on something may be charged
+            all_ready(world, transport.layout.owners, members)  # from here on something may be charged
+        receipts = None
+        if members is not None and _receipted(plan, world):
+            ledgers = {agent.id: agent.ledger for agent in agents}
+            receipts = Receipts(members, plan.graph, transport, ledgers, folder)
+            opened.callback(receipts.close)
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
         data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder, known)
@@ -217,7 +226,13 @@ def execute(
             observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
-            (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
+            (
+                *plan.notes,
+                *plan.advice,
+                *rounds.notes(done),
+                *keeper.notes,
+                *(() if receipts is None else receipts.notes),
+            ),
             pooled_figure(plan, transport, loader, found),
             None if receipts is None else receipts.source,
             stopped=stopped,
@@ -228,19 +243,6 @@ def execute(
             share(world)  # no process returns before the folder is whole
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
-
-
-def _receipts(
-    plan: Plan, transport: Transport, members: Members | None, agents: list[Node], folder: Path, keeper: Keeper
-) -> Receipts | None:
-    """Receipts of a start of the run, where it keeps any."""
-    world = transport.world
-    if members is None or not _receipted(plan, world):
-        return None
-    start = keeper.first if plan.run.resume is None else keeper.start
-    begin(members, transport, plan.graph, folder, start, keeper.source, new=start == keeper.first)
-    ledgers = {agent.id: agent.ledger for agent in agents}
-    return Receipts(members, plan.graph, transport, ledgers, folder)
 
 
 def _receipted(plan: Plan, world: World) -> bool:

@@ -81,9 +81,9 @@ class Plan(Struct, frozen=True, dict=True):
     prologue: Prologue
     """What is measured before the first round."""
     notes: tuple[str, ...]
-    """To be shown once."""
+    """To be shown at its end, with ``advice``."""
     advice: tuple[str, ...]
-    """Those of them that are worth knowing before the run: the method's."""
+    """To be shown before the run: what encoding and method make worth knowing."""
 
     @property
     def simulation(self) -> bool:

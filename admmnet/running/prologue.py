@@ -88,7 +88,7 @@ def known_before(
     """What an earlier start has found, and the stages that are not asked again, as somebody's answer is not there."""
     new, world = _beginning(plan), transport.world
     hosts = None if world.start is None or world.shared_folder else world.start
-    if plan.run.resume is None if hosts is None else hosts.new:  # the same at all
+    if is_new(plan, world):
         return new, set()
     if hosts is not None and hosts.changed is not None and keeper.start <= 0:  # sums there need all
         return new, {stage.number for stage in plan.prologue.stages}
@@ -117,6 +117,11 @@ def known_before(
     # of a seeded run the stage is asked again, and gives the same
     newer = not plan.run.seeded and len(here.stages) > len(kept.stages) and STAGES[here.stages[-1]] <= last
     return here if newer and all(said == here.digest for said, _, _ in told) else kept, lost
+
+
+def is_new(plan: Plan, world: World) -> bool:
+    """Whether no process has had a start of the run before, the same at all."""
+    return plan.run.resume is None if world.start is None or world.shared_folder else world.start.new
 
 
 def _beginning(plan: Plan) -> Found:

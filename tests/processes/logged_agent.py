@@ -14,21 +14,20 @@ from typing import Any
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.running import spawn
-from admmnet.transport import Inbox, Outgoing, Transport
-from admmnet.transport.zmq.member import Member
-from admmnet.transport.zmq.transport import ZmqTransport
+from admmnet.transport import Inbox, Outgoing, Transport, World
+from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 
 MODULE = "tests.processes.logged_agent"
 
 
-def log_messages(agent: int, folder: Path, transport: type[Transport]) -> None:
+def log_messages(agent: int, folder: Path, world: type[World], transport: type[Transport]) -> None:
     """Write down who the agent is, its words before any neighbour hears them, and each gather's topic and time.
 
-    Its time is how many exchanges and sums the agent has begun before.
+    Its time is how many exchanges and sums the agent has begun before. Figures of a round are of topic "rows".
     """
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
-    patched: Any = transport
-    exchange, reduce, say = patched.exchange, patched.reduce, Member.say
+    patched, asking = transport, world  # type: Any, Any
+    exchange, reduce, collect, gather = patched.exchange, patched.reduce, patched.collect, asking.gather
     done = 0
 
     def logging(self: Transport, outgoing: Outgoing, round: int, *more: Any, **others: Any) -> Inbox:
@@ -45,13 +44,17 @@ def log_messages(agent: int, folder: Path, transport: type[Transport]) -> None:
         done += 1
         return reduce(self, *given, **others)
 
-    def counting(self: Member, topic: str, value: Any) -> list[Any]:
+    def counting(self: World, value: Any, topic: str = "ready") -> Any:
         with (folder / f"gathers-{agent}").open("a") as file:
             file.write(f"{done} {topic}\n")
-        return say(self, topic, value)
+        return gather(self, value, topic)
 
-    patched.exchange, patched.reduce = logging, summing
-    Member.say = counting  # type: ignore[method-assign]
+    def collecting(self: Transport, rows: Any) -> Any:
+        with (folder / f"gathers-{agent}").open("a") as file:
+            file.write(f"{done} rows\n")
+        return collect(self, rows)
+
+    patched.exchange, patched.reduce, patched.collect, asking.gather = logging, summing, collecting, counting
 
 
 if __name__ == "__main__":
@@ -63,9 +66,9 @@ if __name__ == "__main__":
         (log / f"pid-{os.environ.get('PMI_RANK')}").write_text(str(os.getpid()))  # MPI may be killed as it begins, too
         from mpi4py import MPI
 
-        from admmnet.transport.mpi import MPITransport
+        from admmnet.transport.mpi import MPITransport, MPIWorld
 
-        log_messages(MPI.COMM_WORLD.rank, log, MPITransport)
+        log_messages(MPI.COMM_WORLD.rank, log, MPIWorld, MPITransport)
         sys.exit(run_command_line(sys.argv[2:]))
-    log_messages(int(sys.argv[sys.argv.index("--id") + 1]), log, ZmqTransport)
+    log_messages(int(sys.argv[sys.argv.index("--id") + 1]), log, ZmqWorld, ZmqTransport)
     main()

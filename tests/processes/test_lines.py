@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.people_runs import write_people
+
 from .relayed import NONE, PRIVATE, QUIET, SEEDED, Hosts
+from .test_resume import Crew
 
 pytestmark = pytest.mark.processes
 OPEN = (*PRIVATE, *QUIET)
@@ -186,7 +189,27 @@ def test_few_words_to_all_before_round_0(method: str, more: tuple[str, ...], tmp
     with Logged(tmp_path, 3, graph="ring:4", words=(*METHODS[method], *more, *BUDGET)) as hosts:
         hosts.start_all()
         all_finish(hosts)
-        said = [(tmp_path / f"gathers-{agent}").read_text().splitlines() for agent in range(4)]
-        assert said == [said[0]] * 4
-        topics = [word.split()[1] for word in said[0]]
-        assert 1 <= topics.index("rows") <= 5, said[0]  # figures of round 0 are the first rows
+        assert 1 <= gathers_before(tmp_path) <= 5
+
+
+def gathers_before(log: Path) -> int:
+    """How many gathers came before the figures of round 0, at all agents of a log the same."""
+    said = [(log / f"gathers-{agent}").read_text().splitlines() for agent in range(4)]
+    assert said == [said[0]] * 4
+    return [word.split()[1] for word in said[0]].index("rows")
+
+
+@pytest.mark.parametrize("ranks", [0, 4], ids=["zmq", "mpirun"])
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [(SEEDED, 5), (OPEN, 5), ((*METHODS["masked"], *BUDGET), 11)],
+    ids=["simulation", "private", "masked"],
+)
+def test_few_gathers_before_round_0_of_one_command(
+    words: tuple[str, ...], most: int, ranks: int, tmp_path: Path
+) -> None:
+    own = ["--data", write_people(tmp_path / "people.npz"), "--topology", "ring:4", "--rounds", "2"]
+    own += ["--out", str(tmp_path / "run"), *(() if ranks else ("--transport", "zmq"))]
+    crew = Crew(tmp_path, "run", *words, *own, ranks=ranks)
+    assert crew.ended() == 0, crew.told
+    assert 1 <= gathers_before(tmp_path) <= most

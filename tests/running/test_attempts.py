@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.evidence.members import Members, agree
+from admmnet.evidence.members import Members, agree, all_ready
 from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
 from admmnet.methods.sums import SumMethod
@@ -23,7 +23,7 @@ from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.notes import attempt_notes
 from admmnet.running.rounds import Rounds
 from admmnet.transport.begun import Begun
-from admmnet.transport.collective import Failed, as_one, share
+from admmnet.transport.collective import Failed, as_one
 from admmnet.transport.hosts.network import make_network
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Total
@@ -214,8 +214,9 @@ def at_table(size: int, lie: Lie | None = None) -> list[Members | AdmmnetError]:
         world = Table(rank, size, shared, meet, lie)
         try:
             with as_one(world):
-                members = agree(world, [(i,) for i in range(size)])
-                share(world)
+                owners = [(i,) for i in range(size)]
+                members = agree(world, owners)
+                all_ready(world, owners, members)
             return members
         except AdmmnetError as error:
             if rank and "says that its" in str(error):  # which the first one, that has lied, has not found

@@ -23,7 +23,7 @@ ALLOWED = (
     "library.py",
     *(f"running/{name}.py" for name in ("entrance", "graphs", "handshake", "loop", "plan", "spawn")),
 )
-HOLDERS = ("auditing/", "cli/", "estimators/", "experiments/", "papers/", "predict/", "running/notebook.py")
+HOLDERS = ("auditing/", "cli/", "estimators/", "experiments/", "papers/", "predict/")
 """Packages that make configurations, or read those of folders, and ask the entrance to run them."""
 MOST = 16
 X = np.random.default_rng(0).standard_normal((60, 3))

@@ -17,6 +17,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from msgspec import Struct
 
 from admmnet.errors import RequestError, short
+from admmnet.gone import GONE
 from admmnet.registry import meant
 
 Auto = Literal["auto"]
@@ -163,6 +164,8 @@ class Setting(Struct, frozen=True):
         choices, shown = self.about.choices, repr(value) if isinstance(value, str) else short(value, 60)
         wanted = (self.about.range if choices else _WORDS[self.base]) + (" or 'auto'" if self.auto else "")
         bound = f", {self.about.range}" if self.base in (int, float) else ""
+        if (instead := GONE.get(f"--{self.key} {value}")) is not None:
+            raise RequestError(f"{name or self.name} = {shown} is gone: {instead}")
         hint = meant(value, choices) if isinstance(value, str) else ""
         raise RequestError(f"{name or self.name} = {shown} is not allowed: {hint}it must be {wanted}{bound}")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from admmnet.cli.gone import GONE
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.gone import GONE
 from admmnet.registry import meant
 from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world

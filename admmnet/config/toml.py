@@ -13,6 +13,7 @@ from admmnet.config.run_config import RunConfig, foreign_names, own_settings, ow
 from admmnet.data.settings import MEASURED
 from admmnet.errors import RequestError
 from admmnet.files import load_json, read_toml, refusing
+from admmnet.gone import UNUSED, gone_key
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
@@ -113,6 +114,8 @@ def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
                 f"{path}: unknown table or key [{table}]; {meant(table, TABLES)}tables: {', '.join(TABLES)}"
             )
         for key, value in content.items():
+            if key in UNUSED and value == UNUSED[key]:
+                continue
             name = names.get((table, key)) or (_foreign(path, table, key, value) if installed else key)
             values[name] = value
     return values
@@ -121,6 +124,8 @@ def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _foreign(path: Path, table: str, key: str, value: Any) -> str:
     """Name of a key that is another method's own setting, to be refused or, at its default, passed over."""
     common = common_settings().values()
+    if (told := gone_key(key)) is not None:
+        raise RequestError(f"{path}: {told}")
     homes = [own.about.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
     if table in homes:
         return key

@@ -9,6 +9,7 @@ any score; a result is infinite only where the number itself is beyond float64.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, cast
 
@@ -255,6 +256,8 @@ def _usable(width: float) -> float:
 def _adapted(found: Any, name: str) -> Loss:
     """A loss from outside, perhaps a class of one: its code meets the records of simulations alone."""
     whole: Any = found() if isinstance(found, type) else found
+    if not isinstance(found, type) and callable(found) and not hasattr(found, "value"):
+        raise TypeError("losses are no functions any more: give a class with value and derivative (docs/methods.md)")
     for own in ("name", "smooth", "value", "derivative", "curvature", "lipschitz", "curvature_bound"):
         if not hasattr(whole, own):
             raise TypeError(f"it is no Loss: it has no {own} (docs/methods.md)")
@@ -262,8 +265,13 @@ def _adapted(found: Any, name: str) -> Loss:
 
 
 def is_ours(loss: object) -> bool:
-    """Whether the code of a loss is the package's own: no other one meets private records."""
-    return type(loss).__module__.startswith("admmnet.")
+    """Whether the code of a loss is the package's own: no other one meets private records.
+
+    Its class is looked up where it says that it stands: another one can say the same.
+    """
+    kind = type(loss)
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__.startswith("admmnet.") and getattr(module, kind.__name__, None) is kind
 
 
 LOSSES: Registry[Loss] = Registry(

@@ -191,6 +191,8 @@ def test_every_setting_has_a_home_and_help() -> None:
     ("text", "words"),
     [
         ("[privacy]\nepsilonn = 1\n", ["unknown key epsilonn = 1 in [privacy]", "epsilon"]),
+        ("[network]\ndelay = '0.1'\n", ["delay is gone: no method waits for a clock"]),
+        ("[data]\nno_cache = true\n", ["no_cache is gone: leave it out"]),
         ("[run]\nepsilon = 1\n", ["unknown key epsilon", "it belongs to [privacy]"]),
         ("[privat]\nepsilon = 1\n", ["unknown table or key [privat]", "privacy"]),
         ("epsilon = 1\n", ["unknown table or key [epsilon]"]),

@@ -160,3 +160,9 @@ def test_other_samples_are_refused(words: str, told: str, write: Write, capsys: 
     write("empty.csv", "\na,y\n-0.6,1")
     assert run_command_line(["data", "draft", *words.split()]) == 2
     assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_empty_first_line_is_a_fault_without_a_header_too(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    path, schema = write("n.csv", "\n1,2,yes\n3,4,no"), write("s.toml", 'label = "x3"\nheader = false\n')
+    assert run_command_line(["data", "check", path, "--schema", schema]) == 1
+    assert "n.csv, line 1 is empty: remove it" in capsys.readouterr().out

@@ -155,6 +155,8 @@ def _names(
     """Names of all columns, by the first record, which has them but for files without a header."""
     first, second = cells[: counts[0]], cells[counts[0] : sum(counts[:2])]
     if form.header is False:
+        if not first:
+            raise DataError(f"{path}, line 1 is empty: remove it")
         return tuple(names or numbered(len(first)))
     if form.header is None and (fault := _looks_like_record(first, second)) is not None:
         raise _no_header(path, first, fault)

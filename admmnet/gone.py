@@ -1,4 +1,6 @@
-"""Commands and flags that were there before, and what to do instead (docs/changelog.md)."""
+"""Commands, flags, keys and values that were there before, and what to do instead (docs/changelog.md)."""
+
+from typing import Any
 
 GONE = {
     "launch": "start again by the same command, with --resume auto: a service manager, Slurm's --requeue, or a loop",
@@ -17,9 +19,18 @@ GONE = {
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
+    "--answer gossip": "--answer average gives every agent the exact mean",
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",
     "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
     "--plain": "lines to the relay are always encrypted",
     "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
+UNUSED: dict[str, Any] = {"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean"}
+"""Keys of older config files that change nothing at these values."""
+
+
+def gone_key(key: str) -> str | None:
+    """What is told of a key of a config file that is gone; None of any other."""
+    instead = GONE.get("--" + key.replace("_", "-"))
+    return None if instead is None else f"{key} is gone: {instead}"

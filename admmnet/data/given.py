@@ -16,7 +16,7 @@ from admmnet.data.memory import frame_table, kinds_of, table_of, to_pandas
 from admmnet.data.records import Records
 from admmnet.data.rows import every
 from admmnet.data.schema import parse_schema
-from admmnet.data.settings import SHARDS, DataSettings, check_settings
+from admmnet.data.settings import GROUPS, SHARDS, DataSettings, check_settings, parse_split
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared
 from admmnet.data.table import RawTable, Rows, listed
@@ -95,7 +95,7 @@ class Given(Struct, frozen=True):
             return next(made(read, settings, agents, [mine], sparse=SPARSE if self.sparse else 0.0))
 
     def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> ReadRecords:
-        if (settings.split == SHARDS) != (self.own is not None):
+        if (parse_split(settings.split).kind in (SHARDS, GROUPS)) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
             raise RequestError(f"the run was begun on {begun}, but the records came as {now}: give them as before")
         order = self._order(agents, mine)
@@ -105,7 +105,8 @@ class Given(Struct, frozen=True):
             table = stacked([self._table(self.own[i], f"shards[{i}]: ", settings) for i in order])
         source = self._source(table, settings)
         known, train, test = self._tests(source, settings)
-        if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
+        one = source.schema.targets is None and len(np.unique(source.y)) < 2  # targets may lie beyond their range
+        if settings.data_dependent and self.whole and one:
             raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
         if self.own is None:
             return ReadRecords(source, train, known, test, None, self.whole)

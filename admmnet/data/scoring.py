@@ -24,10 +24,10 @@ from admmnet.errors import RequestError
 Part = Literal["test", "train", "all"]
 
 
-def in_memory(data: Any, label: str, *, labelled: bool) -> RawTable | None:
+def in_memory(data: Any, label: str, *, labelled: bool, finite: bool) -> RawTable | None:
     """Rows in memory as a table: a frame or X, or with their labels (X, y); None of a name or a path.
 
-    RequestError if rows that are to be ``labelled`` have no labels.
+    Numbers of arrays must be ``finite``, or stay raw. RequestError if rows that are to be ``labelled`` have no labels.
     """
     if isinstance(data, str | Path):
         return None
@@ -36,7 +36,7 @@ def in_memory(data: Any, label: str, *, labelled: bool) -> RawTable | None:
     if frame is None or frame.ndim == 1:
         if labelled and y is None:
             raise RequestError("y is missing: give the labels of X")
-        return table_of(X, y, "", "X", labelled=y is not None)
+        return table_of(X, y, "", "X", finite=finite, labelled=y is not None)
     return frame_table(frame if y is None else frame.assign(**{label: np.asarray(y)}), "", "the frame")
 
 

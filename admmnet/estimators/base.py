@@ -1,8 +1,8 @@
 """What the estimators share; needs scikit-learn (the extra ``sklearn``).
 
-Rows are prepared as in `admmnet.estimators.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
-norm 1, by itself. Scores, coefficients and intercept are those of the scaled rows. Without ``random_state`` the noise
-is keyed by the operating system; with it a fit is a simulation.
+Rows are prepared as those of a run: a constant 1 is appended, and every row is scaled to norm 1 by itself. Scores,
+coefficients and intercept are those of the scaled rows. Without ``random_state`` the noise is keyed by the operating
+system; with it a fit is a simulation.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 
 from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
-from admmnet.estimators.fit import fit, prepare_rows
+from admmnet.estimators.fit import fit
+from admmnet.estimators.runs import rows_by
 from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.known import LabelKind
+from admmnet.predict.model import Model
 from admmnet.types import Matrix, Vector
 
 try:
@@ -57,15 +59,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             seed=self._seed(),
             **settings,
         )
-        self._keep(found.theta, found.privacy)
+        self._keep(found.theta, found.privacy, found.model)
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
         """Rows and labels as checked; ``numeric`` labels are targets."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
         return X, y
 
-    def _keep(self, theta: Any, privacy: dict[str, Any]) -> None:
+    def _keep(self, theta: Any, privacy: dict[str, Any], model: Model) -> None:
         """Set the attributes of a model of shape (d,), or (d, K) of K classes."""
+        self._model = model
         width = len(theta) - self.fit_intercept
         self.theta_, self.privacy_ = theta, privacy
         self.coef_: Any = theta[:width].T
@@ -80,7 +83,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _score(self, X: Any) -> Vector:
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(prepare_rows(X, fit_intercept=self.fit_intercept) @ self.theta_)
+        return np.asarray(rows_by(self._model, X) @ self.theta_)
 
     def __getstate__(self) -> Any:
         """What is pickled and copied: not the figures of the process, which tell of its other fits."""

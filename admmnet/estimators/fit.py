@@ -6,23 +6,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings
-from admmnet.data.memory import check_length, rows_of
-from admmnet.data.records import TargetRange
-from admmnet.data.rows import divide, norms, with_intercept
 from admmnet.errors import RequestError
-from admmnet.estimators.runs import run_on
+from admmnet.estimators.runs import rows_by, run_on
 from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.known import LabelKind
-from admmnet.holder.rows import Features, is_sparse
+from admmnet.holder.rows import Features
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
+from admmnet.predict.model import Model
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.types import Vector
 
@@ -51,12 +48,19 @@ class Fit:
         The settings without ``auto``.
     privacy : dict
         What was promised and what is proven of it.
+    model : Model
+        The model with what encodes rows for it.
     """
 
     theta: Vector = field(repr=False)
     plan: AgentPlan
     config: RunConfig
     privacy: dict[str, Any]
+    model: Model = field(repr=False)
+
+    def rows(self, X: ArrayLike) -> Features:
+        """Rows of X, shape (n, d), as theta fits them: with the intercept, each scaled to norm 1 by itself."""
+        return cast("Features", rows_by(self.model, X))
 
 
 def fit(
@@ -96,7 +100,7 @@ def fit(
     Returns
     -------
     Fit
-        theta fits rows prepared in the same way (``prepare_rows``).
+        Its ``rows`` are what theta fits.
 
     Raises
     ------
@@ -109,7 +113,6 @@ def fit(
     strangers = sorted(set(settings) & common_settings().keys() - set(_COMMON))
     if strangers:
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
-    rows = prepare_rows(X, fit_intercept=fit_intercept)
     config = RunConfig(algorithm=algorithm, seed=seed, **settings)
     kind = METHODS[algorithm]
     if kind.verb != "none":
@@ -117,11 +120,9 @@ def fit(
     kind.require_covered(accepted=seed is not None or config.data_dependent)
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
-    labels = np.asarray(y)
-    check_length(labels.shape, rows.shape[0])
-    target = TargetRange(-1.0, 1.0, 0.0) if task == "real" else None
-    words = {"algorithm": algorithm, **settings}
-    ran = run_on(rows, labels, [np.arange(rows.shape[0])], words, account=account, seed=seed, target=target)
+    schema = {"targets": [-1.0, 1.0]} if task == "real" else None
+    words = {"algorithm": algorithm, "no_intercept": not fit_intercept, "schema": schema, **settings}
+    ran = run_on(account, seed, X=X, y=y, **words)
     plan = ran.plan.agents[0]
     noise, event = plan.noise, plan.charges[0][0]
     own = noise if isinstance(noise, SeriesNoise) else None
@@ -130,29 +131,6 @@ def fit(
         "noise_multiplier": None if own is None else own.multiplier,
         "pure_epsilon": None if own is None else own.pure,
         "seeded": ran.plan.config.seeded,
-        "steps": ran.summary["steps"],
+        "steps": ran.result.summary["steps"],
     }
-    return Fit(ran.theta[0], plan, ran.plan.config, privacy)
-
-
-def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
-    """Append a constant 1 and scale every row to norm 1; rows of zeros stay. Sparse input stays sparse.
-
-    Raises
-    ------
-    RequestError
-        X is no finite table.
-    """
-    _, rows = rows_of(X)
-    if 0 in rows.shape:
-        raise RequestError(f"X has shape {rows.shape}: a table with at least one row and one column is needed")
-    sparse = is_sparse(rows)
-    if not np.isfinite(rows.data if sparse else rows).all():
-        raise RequestError("X holds a number that is not finite: clean the records")
-    if fit_intercept:
-        rows = with_intercept(rows)
-    sizes = abs(rows).max(axis=1).toarray().ravel() if sparse else np.abs(rows).max(axis=1)
-    divide(rows, np.where(sizes > 0.0, sizes, 1.0))  # squares of large numbers would overflow
-    sizes = norms(rows)
-    divide(rows, np.where(sizes > 0.0, sizes, 1.0))
-    return cast("Features", rows)
+    return Fit(ran.result.theta[0], plan, ran.plan.config, privacy, ran.model)

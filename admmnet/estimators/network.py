@@ -5,6 +5,7 @@ The rows go to agents of one process, which learn as those of a run do; nothing 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
@@ -15,25 +16,17 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.loading import SPARSE
-from admmnet.data.records import SIGNS, TargetRange, task_of
-from admmnet.data.rows import INTERCEPT, Stream, shuffled, stream
-from admmnet.data.schema import Categorical, Rule
+from admmnet.data.memory import kinds_of, to_pandas
+from admmnet.data.schema import Categorical, Rule, Schema, parse_schema, to_table
 from admmnet.data.settings import ENCODE, FROM, GROUPS
-from admmnet.data.table import listed, numbered
+from admmnet.data.table import listed
+from admmnet.errors import RequestError
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
-from admmnet.estimators.fit import prepare_rows
-from admmnet.estimators.raw import raw_of, rules_in, rules_of_run
-from admmnet.estimators.runs import run_on
+from admmnet.estimators.runs import rows_by, run_on
 from admmnet.estimators.tally import IN_MEMORY
-from admmnet.holder.encoding import Encoding
-from admmnet.holder.rows import is_sparse
-from admmnet.methods import METHODS
 from admmnet.methods.encoding_rule import TRIED
-from admmnet.methods.sums import SumMethod
 from admmnet.methods.tasks import accepts
-from admmnet.record.encoding import Found
-from admmnet.solvers.accurate import WIDE
+from admmnet.predict.model import read_model
 from admmnet.types import Vector
 
 
@@ -91,47 +84,49 @@ class NetworkEstimator(Estimator):
     whiten: str = "auto"
     kinds: str | None = None
 
-    def _train(
-        self, X: Any, y: Vector, groups: Any = None, target: TargetRange | None = None, labels: tuple[str, ...] = SIGNS
-    ) -> None:
-        """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
-        rows, names, raw = self._prepared(X)
-        own = getattr(self, "feature_names_in_", names) if raw is None else names
-        self._names = tuple(own)[: len(names) - self.fit_intercept]
-        parts = self._parts(len(y), groups)
-        sums = issubclass(METHODS[self.algorithm], SumMethod)
-        if is_sparse(rows) and rows.shape[1] < WIDE:
-            few = rows.nnz <= SPARSE * rows.shape[0] * rows.shape[1]  # then sparse rows are the faster ones
-            rows = rows if sums and few else rows.toarray()
-        task, loss = task_of(labels, target), self.loss
-        if loss == "auto" and task == "binary" and accepts(RunConfig(algorithm=self.algorithm), "logistic"):
+    def _train(self, X: Any, y: Vector, groups: Any = None, answers: Mapping[str, Any] | None = None) -> None:
+        """Run the method on records (n, d) and the labels of which the schema's ``answers`` speak; keep its model."""
+        classes = len((answers or {}).get("labels", ()))
+        loss, schema = self.loss, dict(answers or {})
+        if loss == "auto" and not schema and accepts(RunConfig(algorithm=self.algorithm), "logistic"):
             loss = "logistic"
-        settings = {
-            "algorithm": self.algorithm,
-            "split": "iid" if groups is None else f"{GROUPS}:{_digest(parts)}",
-            "agents": self.agents if groups is None else len(parts),
-            "topology": self.topology,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rounds": self.rounds,
-            "loss": loss,
-            "whiten": self.whiten,
-            "encode": self.encode,
-        }
+        X = X if self._rules or hasattr(X, "shape") else np.asarray(X)
+        records: dict[str, Any] = {"X": X, "y": y}
+        if self._rules:
+            frame, label = _frame(X), "y"
+            while label in frame.columns:
+                label += "_"
+            schema |= to_table(Schema(label=label, rules=self._rules, drop=("*",)))
+            records = {"data": frame.assign(**{label: y})}
+        parts = self._parts(len(y), groups)
+        if parts is not None:
+            whole = records.get("data")
+            records = {"shards": [(X[part], y[part]) if whole is None else whole.iloc[part] for part in parts]}
         found = run_on(
-            *(rows, y, parts, settings),
-            account=self.account,
-            seed=self._seed(),
-            graph=self.graph,
-            target=target,
-            labels=labels,
-            names=names,
-            raw=raw,
+            self.account,
+            self._seed(),
+            **{name: getattr(self, name) for name in _SHARED},
+            **records,
+            agents=self.agents if parts is None else len(parts),
+            split="iid" if parts is None else f"{GROUPS}:{_digest(parts)}",
+            loss=loss,
+            encode="declared" if self._rules is None and not self._taken else self.encode,
+            no_intercept=not self.fit_intercept,
+            schema=schema or None,
         )
-        self.encoding_, self.whitening_ = found.found.encoding, found.found.whitening
+        self.encoding_, self.whitening_ = found.model.found.encoding, found.model.found.whitening
         self.loss_ = str(found.plan.config.loss)
-        theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
-        self._keep(theta.reshape(len(labels), -1).T if task == "classes" else theta, found.privacy)
+        names = found.model.feature_names
+        own = getattr(self, "feature_names_in_", names) if self._rules is None else names
+        self._names = tuple(own)[: len(names) - self.fit_intercept]
+        vectors = found.result.theta
+        theta = vectors.mean(axis=0) if (vectors != vectors[0]).any() else vectors[0]
+        self._keep(theta.reshape(classes, -1).T if classes else theta, found.privacy, found.model)
+
+    @property
+    def _taken(self) -> bool:
+        """Whether an encoding is taken over from a run."""
+        return str(self.encode).startswith(FROM)
 
     def _columns(self, X: Any, two: bool) -> tuple[Rule, ...] | None:
         """Columns that stay raw, empty where all of X are numbers; None where rows are X scaled to norm 1.
@@ -142,12 +137,12 @@ class NetworkEstimator(Estimator):
             A parameter has another value than it may have.
         """
         allowed = {"encode": ENCODE, "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
-        taken = str(self.encode).startswith(FROM)
         for name, values in allowed.items():
-            if getattr(self, name) not in values and not (taken and name == "encode"):
+            if getattr(self, name) not in values and not (self._taken and name == "encode"):
                 raise ValueError(f"{name} = {getattr(self, name)!r}: it must be one of {', '.join(map(repr, values))}")
-        if taken:
-            return rules_of_run(self.encode.removeprefix(FROM))
+        if self._taken:
+            model = read_model(self.encode.removeprefix(FROM))
+            return None if model.found.encoding is None else parse_schema(model.table).rules
         if self.encode == "declared" or (self.encode == "auto" and self.kinds is None):
             return None
         if self.encode == "auto" and not (two and self.algorithm in TRIED):
@@ -178,14 +173,6 @@ class NetworkEstimator(Estimator):
         check_consistent_length(X, y)
         return X, y
 
-    def _prepared(self, X: Any) -> tuple[Any, tuple[str, ...], Encoding | None]:
-        """Rows of norm 1, or raw ones with how they are encoded where nothing is measured; names of the features."""
-        constant = (INTERCEPT,) * self.fit_intercept
-        if self._rules is None:
-            return prepare_rows(X, fit_intercept=self.fit_intercept), (*numbered(X.shape[1]), *constant), None
-        raw, features = raw_of(X, self._rules, intercept=self.fit_intercept)
-        return raw, (*features.names, *constant), features.encoding(intercept=self.fit_intercept)
-
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Name of each column of ``coef_``, shape (d,)."""
         check_is_fitted(self)
@@ -193,16 +180,14 @@ class NetworkEstimator(Estimator):
 
     def _score(self, X: Any) -> Vector:
         check_is_fitted(self)
-        found = Found(self.encoding_, self.whitening_)
         if self._rules is None:
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-            return np.asarray(found.rows(prepare_rows(X, fit_intercept=self.fit_intercept)) @ self.theta_)
-        raw, _ = raw_of(X, self._rules, intercept=self.fit_intercept)
+            return super()._score(X)
+        rows = rows_by(self._model, _frame(X) if self._rules else X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return np.asarray(found.rows(raw) @ self.theta_)
+        return np.asarray(rows @ self.theta_)
 
-    def _parts(self, n: int, groups: Any) -> list[Any]:
-        """Rows of every agent: dealt at random, or those of a group each."""
+    def _parts(self, n: int, groups: Any) -> list[Any] | None:
+        """Rows of a group each; None where rows are dealt at random."""
         if groups is not None:
             self.groups_, owners = grouped(groups, n)
             return [np.flatnonzero(owners == i) for i in range(len(self.groups_))]
@@ -210,8 +195,26 @@ class NetworkEstimator(Estimator):
             raise ValueError(f"agents = {self.agents!r}: it must be a whole number, 2 or more")
         if self.agents > n:
             raise ValueError(f"agents = {self.agents} with n_samples = {n}: each needs one; take fewer agents")
-        order = shuffled(n, stream(0, Stream.SHARDS))
-        return [np.sort(part) for part in np.array_split(order, self.agents)]
+        return None
+
+
+def rules_in(X: Any) -> tuple[Rule, ...]:
+    """Each column of a frame by its type; none of an array, whose columns are numbers."""
+    frame = to_pandas(X)
+    kinds = {} if frame is None else kinds_of(frame)
+    return parse_schema({"columns": {name: {"kind": kind} for name, kind in kinds.items()}}).rules
+
+
+def _frame(X: Any) -> Any:
+    """Frame of pandas; RequestError if X is none."""
+    frame = to_pandas(X)
+    if frame is None:
+        raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
+    return frame
+
+
+_SHARED = ("algorithm", "topology", "graph", "epsilon", "delta", "rounds", "whiten")
+"""Parameters that are arguments of ``run``."""
 
 
 def _digest(parts: list[Any]) -> str:
@@ -256,7 +259,7 @@ class NetworkClassifier(NetworkEstimator, Probability):
             self._train(X, np.where(codes == 1, 1.0, -1.0), groups)
             self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
         else:
-            self._train(X, codes.astype(np.float64), groups, labels=tuple(map(str, self.classes_)))
+            self._train(X, codes.astype(np.float64), groups, {"labels": [str(k) for k in range(len(self.classes_))]})
         return self
 
     def predict(self, X: Any) -> Any:
@@ -293,6 +296,5 @@ class NetworkRegressor(NetworkEstimator, Regressor):
             The method does not learn targets, or a setting is wrong; the budget affords nothing.
         """
         X, targets = self._scaled(X, y)
-        low, high = self.target_range
-        self._train(X, targets, groups, TargetRange(low, high, (low + high) / 2))
+        self._train(X, targets, groups, {"targets": [-1.0, 1.0]})
         return self

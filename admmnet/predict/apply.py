@@ -90,7 +90,7 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
     """
     _check(model, new)
     label = str(new.label or model.config.label or (model.table or {}).get("label") or "y")
-    table = in_memory(new.data, label, labelled=labelled)
+    table = in_memory(new.data, label, labelled=labelled, finite=model.found.encoding is None)
     name = str(new.data) if table is None else "arrays" if table.numbers is not None else "frame"
     settings = _settings(model, new, name)
     if part == "test" and settings.no_test:

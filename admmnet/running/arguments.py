@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from admmnet.config.toml import common_settings, read_schema
-from admmnet.data.settings import SHARDS
+from admmnet.data.settings import GROUPS, SHARDS
 from admmnet.errors import RequestError, article, short
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import SumMethod
@@ -131,9 +131,10 @@ def checked(
             raise RequestError(
                 f"algorithm = {method.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
             )
-        if split not in ("auto", "iid", SHARDS):
+        grouped = split.startswith(f"{GROUPS}:")
+        if split not in ("auto", "iid", SHARDS) and not grouped:
             raise RequestError(f"split = {split!r} deals records to agents, and shards are dealt already: drop it")
-        changes["split"] = SHARDS  # accounts and resumed runs know by it how records were dealt
+        changes["split"] = split if grouped else SHARDS  # accounts and resumed runs know by it how records were dealt
         if given.whole and network.agents not in (None, len(given.own)):
             raise RequestError(f"shards has {len(given.own)} entries, and agents = {network.agents}: give one an agent")
         if given.whole:

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from admmnet import NetworkClassifier, NetworkRegressor
-from admmnet.estimators.fit import fit, prepare_rows
+from admmnet.estimators.fit import fit
 from admmnet.estimators.single_site import (
     BANCOClassifier,
     DPSCDClassifier,
@@ -129,7 +129,8 @@ def test_the_open_regressor_is_ridge_regression_on_scaled_rows() -> None:
     X, _ = people(300)
     y = 0.1 * X[:, 0] - 0.05 * X[:, 3]
     model = SDCARegressor(regularisation=0.01, random_state=0).fit(X, y)
-    rows = prepare_rows(X)
+    rows = np.column_stack([X, np.ones(300)])
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
     ridge = Ridge(alpha=0.01 * len(X), fit_intercept=False, tol=1e-12).fit(rows, y)
     np.testing.assert_allclose(model.theta_, ridge.coef_, atol=1e-2)
     np.testing.assert_allclose(model.predict(X), rows @ model.theta_, rtol=1e-12)

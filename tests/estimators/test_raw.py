@@ -124,7 +124,7 @@ def test_an_encoding_is_taken_over_from_a_run_at_no_charge(tmp_path: Path) -> No
     assert model.score(frame, y) > 0.8
     plain = NetworkClassifier(encode=f"from:{one}", whiten="off", random_state=0, **HOW).fit(frame, y)
     assert plain.whitening_ is None
-    with pytest.raises(DataError, match="has no column 'ward'"):
+    with pytest.raises(RequestError, match="has no column 'ward'"):
         clone(model).fit(frame[["pay"]], y)
     with pytest.raises(RequestError, match="it is a simulation, which protects nothing, and this run is private"):
         NetworkClassifier(encode=f"from:{one}", **HOW).fit(frame, y)

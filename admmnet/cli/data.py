@@ -83,14 +83,15 @@ def check(
     if file is None:
         print("data sets, for --data NAME; any other name is a file's:", *NAMES.split(", "), sep="\n  ")
         return
-    found = check_file(_settings(file, schema, flags))
+    settings = _settings(file, schema, flags)
+    found = check_file(settings)
     print(QUOTES.format(file))
     if found.source is None:
         _print_faults(found.faults, found.count, most)
         raise CheckFailed(
             f"{file} has {counted(found.count, 'fault')}: mend and check again, for a fault can hide others"
         )
-    _print_sound(found, found.source, balance=balance)
+    _print_sound(found, found.source, balance=balance, public=settings.named)
 
 
 def _print_measured(folder: Path, *, as_json: bool) -> None:
@@ -130,18 +131,24 @@ def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
             yield fault
 
 
-def _print_sound(found: Findings, source: Source, *, balance: bool) -> None:
+def _print_sound(found: Findings, source: Source, *, balance: bool, public: bool) -> None:
     import numpy as np
 
     print(f"  {count(len(source.y))} records of {count(len(source.features.names))} features, no fault")
+    print(f"  {'a public data set' if public else 'a file: its records are private unless --simulate is given'}")
     if source.schema.targets is not None:
         print("  targets from {} to {}".format(*map(number, source.schema.targets)))
     else:
         words = source.schema.classes
         for value, word in zip((-1.0, 1.0) if len(words) == 2 else range(len(words)), words, strict=True):
-            print(f"  label {word!r}" + (f": {count(int(np.sum(source.y == value)))} records" if balance else ""))
+            sign = " (+1)" if len(words) == 2 and value == 1.0 else ""
+            print(f"  label {word!r}{sign}" + (f": {count(int(np.sum(source.y == value)))} records" if balance else ""))
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
+    if source.dependent:
+        print("  a private run reads none of it: `admmnet data draft` on a public sample writes a schema")
+    elif not source.schema.measured:
+        print("  all of the encoding is declared, nothing is read from records")
     _print_columns(found.columns)
     if found.asked:
         from admmnet.methods.encoding_rule import TRIED

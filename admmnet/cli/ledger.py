@@ -143,7 +143,9 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
     told = None if isinstance(found, str) else find(found, colluders, chosen)
     if mode is not None and not as_json:
         lines(f"mode:       {mode.line()}")
-    show_facts(facts_of(found, told, mode), *said_of(found), as_json=as_json)
+    facts = facts_of(found, told, mode)
+    shown = facts if as_json else {name: value for name, value in facts.items() if name not in ("mode", "seeded")}
+    show_facts(shown, *said_of(found), as_json=as_json)
     if plot is not None and told is not None:
         draw_distances(told, plot, run.name)
         print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)

@@ -38,6 +38,9 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     if not as_json:
         lines(mode_line(run))
     few = facts["coefficients"][: top if as_json else top or TOP]
+    if not as_json and facts["noise"]["equation"] is None:  # nothing was told from noise
+        few = [{name: value for name, value in row.items() if name != "beyond"} for row in few]
+        facts = facts | {"beyond": None, "beyond_of_noise": None}
     title = f"{len(few)} of {len(facts['coefficients'])} coefficients"
     show_facts(facts | {"coefficients": few}, *_said(facts), as_json=as_json, title=title)
 

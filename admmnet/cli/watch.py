@@ -95,7 +95,8 @@ def _follow(folder: Path, every: float) -> Sight:
 
     said, mode = None, None
     while True:
-        sight = look(folder)
+        begun = time.monotonic()
+        sight, took = look(folder), time.monotonic() - begun
         if mode is None and sight.mode is not None:
             mode = sight.mode.line()
             print(broken(f"mode:       {mode}", sys.stdout), flush=True)
@@ -104,7 +105,7 @@ def _follow(folder: Path, every: float) -> Sight:
         if sight.phase not in ("running", "unknown"):
             return sight
         said = words
-        time.sleep(every)
+        time.sleep(max(every, 20.0 * took))  # it reads all anew
 
 
 def _line(sight: Sight) -> str:

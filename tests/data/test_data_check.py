@@ -102,7 +102,7 @@ def test_an_agents_pattern_is_no_file() -> None:
     ("words", "code", "told"),
     [
         ("good.npz", 0, "3 records of 2 features, no fault"),
-        ("good.npz --balance", 0, "label '+1': 2 records"),
+        ("good.npz --balance", 0, "label '+1' (+1): 2 records"),
         ("census", 0, "48,842 records"),
         ("t.npz", 1, "HIV-positive"),
         ("t.npz", 1, "keep them on this machine"),

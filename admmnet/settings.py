@@ -51,8 +51,6 @@ class About(Struct, frozen=True, kw_only=True, dict=True):
     """One-letter flag."""
     scope: Literal["", "network", "zmq"] = ""
     """Who has it: all methods "", those of a ``network``, or those with the transport ``zmq``."""
-    numbers: bool = True
-    """Whether another value gives other vectors."""
     resume: bool = False
     """Whether a run that goes on may have another value than it began with."""
     hosts: bool = False
@@ -63,8 +61,6 @@ class About(Struct, frozen=True, kw_only=True, dict=True):
     """Its place among those that the help page names first; 0 for the others."""
     tunable: bool = False
     """Whether ``compare --tune`` may try values; it may for all that a method declares itself."""
-    chosen: bool = False
-    """Whether it names a run in pictures; other settings do so only where these do not tell runs apart."""
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -95,8 +91,6 @@ def setting(default: Any, table: str, help: str, **about: Any) -> Any:
     """Field of a setting; keywords as the attributes of ``About``, some of which follow from others."""
     if table == "network":
         about.setdefault("scope", "network")
-    if about.get("resume"):
-        about["numbers"] = False
     meta = {"about": About(table=table, help=help, **about)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=meta)

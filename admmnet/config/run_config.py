@@ -35,25 +35,17 @@ class RunSettings:
     """Seed, mode, folder, checkpoints: section [run] of a run's settings."""
 
     seed: int | None = in_run(
-        None,
-        "seed of the noise: makes a simulation, which protects nothing",
-        within="[0, inf)",
-        everyday=14,
-        chosen=True,
+        None, "seed of the noise: makes a simulation, which protects nothing", within="[0, inf)", everyday=14
     )
     simulate: bool = in_run(
-        False,
-        "take the records to be public: a simulation, whose figures may depend on them",
-        numbers=False,
-        everyday=15,
+        False, "take the records to be public: a simulation, whose figures may depend on them", everyday=15
     )
-    private: bool = in_run(False, "treat the records as private, even those of a public set", numbers=False)
+    private: bool = in_run(False, "treat the records as private, even those of a public set")
     out: str | None = in_run(
         None,
         "run folder (default: runs/<time>-<algorithm>)",
         metavar="DIR",
         short="-o",
-        numbers=False,
         hosts=True,
         saved=False,
         everyday=16,
@@ -79,13 +71,11 @@ class RunSettings:
         "figures of measured rounds, from all agents' vectors, or of the final average alone",
         choices=("rounds", "end"),
         scope="network",
-        numbers=False,
     )
     resume: str | None = in_run(
         None,
         "go on with this interrupted run; auto: with the one in --out, if there",
         metavar="DIR",
-        numbers=False,
         hosts=True,
         saved=False,
     )

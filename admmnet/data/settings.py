@@ -56,12 +56,11 @@ class DataSettings:
         metavar="NAME|PATH",
         hosts=True,
         everyday=3,
-        chosen=True,
     )
     data_dir: str | None = in_data(
-        None, "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", numbers=False, hosts=True
+        None, "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", hosts=True
     )
-    data_seed: int = in_data(0, "seed of the train/test draw and the shards", within="[0, inf)", chosen=True)
+    data_seed: int = in_data(0, "seed of the train/test draw and the shards", within="[0, inf)")
     test: str | None = in_data(
         None, "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4
     )
@@ -72,7 +71,6 @@ class DataSettings:
         "how records go to agents; auto: zipf:1.5 for census among up to 100 agents, else iid",
         metavar="auto|iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
         scope="network",
-        chosen=True,
     )
     label: str | None = in_data(None, "label column", metavar="NAME")
     separator: str | None = in_data(None, "mark between cells of a .csv or .tsv file", metavar="MARK|tab")
@@ -80,24 +78,20 @@ class DataSettings:
     task: str = in_data("auto", "kind of undeclared labels", choices=TASKS)
     features: int | None = in_data(None, "number of features of a .libsvm file", within="[1, inf)")
     no_intercept: bool = in_data(False, "no constant column")
-    data_dependent: bool = in_data(
-        False, "accept an encoding read from private records, which no ledger covers", numbers=False
-    )
+    data_dependent: bool = in_data(False, "accept an encoding read from private records, which no ledger covers")
     normalise: str = in_data(
         "rows",
         "scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
         choices=NORMALISE,
-        chosen=True,
     )
     project: int | None = in_data(
-        None, "random projection to this many features, by the data seed", within="[1, inf)", metavar="D", chosen=True
+        None, "random projection to this many features, by the data seed", within="[1, inf)", metavar="D"
     )
     centre: str | None = in_data(None, "real target that becomes 0: a number, or mean", metavar="X|mean")
     encode: str = in_data(
         "auto",
         "columns of numbers by declared bounds, by noisy sums (private), or as RUN measured them; auto: docs/data.md",
         metavar="|".join(ENCODE),
-        chosen=True,
     )
     encode_share: float | Auto = in_data(
         "auto", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
@@ -106,7 +100,6 @@ class DataSettings:
         "auto",
         "even out features by a noisy sum of second moments; auto: where it helps and no weights are declared",
         choices=("auto", "on", "off"),
-        chosen=True,
     )
     whiten_share: float | Auto = in_data("auto", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
     record_epsilon: str | None = in_data(

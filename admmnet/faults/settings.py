@@ -13,14 +13,12 @@ class FaultSettings:
     """Graphs that take turns, lost messages, absent agents."""
 
     topology_schedule: str | None = in_network(
-        None, "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE", chosen=True
+        None, "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE"
     )
-    drop: float = in_network(0.0, "share of messages that are lost, simulated", within="[0, 1)", chosen=True)
-    offline: str | None = in_network(
-        None, "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...", chosen=True
-    )
+    drop: float = in_network(0.0, "share of messages that are lost, simulated", within="[0, 1)")
+    offline: str | None = in_network(None, "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...")
     trouble_seed: int | None = in_network(
-        None, "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)", chosen=True
+        None, "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)"
     )
 
     def check(self) -> None:

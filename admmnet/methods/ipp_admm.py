@@ -41,7 +41,6 @@ class IPPSettings(PPSettings):
         "auto",
         "auto: joining, the paper's if published",
         choices=("auto", "joining", "above-threshold", "gaussian", "off"),
-        chosen=True,
     )
     gate_share: float | Auto = in_privacy("auto", "share of the budget; auto: 0.05, 0.1 if published", within="(0, 1)")
     gate_threshold: float | Auto = in_privacy(

@@ -24,13 +24,12 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     chosen_method: ClassVar[Any]
     """The method's class; set where the settings' class is made for it."""
 
-    algorithm: str = in_algorithm("ipp-admm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True)
+    algorithm: str = in_algorithm("ipp-admm", "method", metavar="NAME|MODULE:CLASS", everyday=1)
     method: str | None = in_algorithm(
         None,
         "the corrected form, or the paper's to the letter (default: proven)",
         choices=("proven", "published"),
         everyday=2,
-        chosen=True,
     )
     rounds: int | Auto = in_algorithm(
         "auto",
@@ -46,7 +45,6 @@ class MethodSettings(ProblemSettings, PrivacySettings):
         choices=("average", "last", "tail"),
         scope="network",
         tunable=True,
-        chosen=True,
     )
 
     @property

@@ -21,46 +21,30 @@ class PrivacySettings:
     """Budgets, accountant, account."""
 
     accountant: str | None = in_privacy(
-        None,
-        "arithmetic that calibrates and guards (default: the method's)",
-        choices=("proven", "published"),
-        chosen=True,
+        None, "arithmetic that calibrates and guards (default: the method's)", choices=("proven", "published")
     )
-    epsilon: float = in_privacy(1.0, "budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True)
+    epsilon: float = in_privacy(1.0, "budget epsilon of every agent", within="(0, 1e+06]", everyday=6)
     delta: float | Auto = in_privacy(
         "auto",
         "budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5",
         within="(0, 1)",
         everyday=7,
-        chosen=True,
     )
     account: str | None = in_privacy(
-        None,
-        "folder of an account that runs on the same records share",
-        metavar="DIR",
-        numbers=False,
-        hosts=True,
-        everyday=8,
+        None, "folder of an account that runs on the same records share", metavar="DIR", hosts=True, everyday=8
     )
-    no_account: bool = in_privacy(
-        False, "this run counts alone: no account adds up spending", numbers=False, hosts=True, everyday=9
-    )
+    no_account: bool = in_privacy(False, "this run counts alone: no account adds up spending", hosts=True, everyday=9)
     account_order: bool = in_privacy(
-        False, "open a new account with one Renyi order, which takes every kind of event", numbers=False, hosts=True
+        False, "open a new account with one Renyi order, which takes every kind of event", hosts=True
     )
     group_size: int = in_privacy(
-        1,
-        "also report the guarantee for a person with K records anywhere",
-        within="[1, 1e+06]",
-        metavar="K",
-        numbers=False,
+        1, "also report the guarantee for a person with K records anywhere", within="[1, 1e+06]", metavar="K"
     )
     trust: str = in_privacy(
         "local",
         "of noisy-gd and ssp: trust nobody, or that at most --colluders other agents collude (masked)",
         choices=("local", "masked"),
         scope="network",
-        chosen=True,
     )
     colluders: int | None = in_privacy(
         None,
@@ -68,7 +52,6 @@ class PrivacySettings:
         within="[0, 1e+06]",
         metavar="K",
         scope="network",
-        chosen=True,
     )
     budgets: Mapping[str, Any] = in_privacy(
         {}, "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"

@@ -25,7 +25,7 @@ from admmnet.record.reader import Run, look_at
 from admmnet.record.values import at
 from admmnet.record.verdict import verdict_of
 from admmnet.report.figure import style
-from admmnet.report.names import data_of
+from admmnet.report.names import data_of, folder_names
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import RunSeries, curves, gate_line, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
@@ -92,8 +92,7 @@ def make_report(paths: Sequence[Path]) -> Report:
     for path, times in Counter(path.resolve() for path in paths).items():
         if times > 1:
             raise RequestError(f"{path} is named twice: name every run once")
-    names = [path.resolve().name for path in paths]
-    names = [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
+    names = folder_names(paths)
     found = [(name, look_at(path)) for name, path in zip(names, paths, strict=True)]
     faults = tuple(fault for _, run in found for fault in run.faults)
     runs = [_facts(name, run, LINES // len(found)) for name, run in found if not run.faults]

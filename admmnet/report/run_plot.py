@@ -12,7 +12,7 @@ import networkx as nx
 from admmnet.errors import RequestError
 from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
-from admmnet.report.names import common_heading, heading, labels
+from admmnet.report.names import folder_names, heading
 from admmnet.report.painting import MOST_DRAWN
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
 from admmnet.report.series import SPOKE, RunSeries, read_series
@@ -78,9 +78,9 @@ def plot_run(
     with style():  # refuses before anything is read
         runs = [folder if isinstance(folder, RunSeries) else read_series(folder) for folder in folders]
     chosen = _chosen(runs, panels)
-    words = labels(runs) if len(runs) > 1 else ()
+    words = folder_names([run.path for run in runs]) if len(runs) > 1 else []
     if title is None:
-        title = common_heading(runs) if words else heading(runs[0])
+        title = heading(runs)
     made = [panel(name, runs, words) for name in chosen]
     across = 1 if width == "column" else 2
     rows = tuple(tuple(made[k : k + across]) for k in range(0, len(made), across))

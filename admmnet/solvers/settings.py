@@ -15,7 +15,6 @@ class ProblemSettings:
         "auto",
         "loss function; auto: by the method (docs/methods.md)",
         metavar="auto|logistic|smoothed-hinge|huber|squared|NAME",
-        chosen=True,
     )
     loss_width: float | Auto = in_problem(
         "auto",

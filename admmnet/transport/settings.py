@@ -14,14 +14,10 @@ _deadline = in_table("network", within="[0.1, 1e6]", scope="zmq", resume=True, h
 class NetworkSettings:
     """Graph, processes, deadlines."""
 
-    topology: str | None = in_network(
-        None, "graph file or spec such as ring:5", metavar="FILE|SPEC", everyday=10, chosen=True
-    )
-    topology_seed: int | None = in_network(
-        None, "seed of a random graph (default: --seed, else 0)", within="[0, inf)", chosen=True
-    )
+    topology: str | None = in_network(None, "graph file or spec such as ring:5", metavar="FILE|SPEC", everyday=10)
+    topology_seed: int | None = in_network(None, "seed of a random graph (default: --seed, else 0)", within="[0, inf)")
     agents: int | None = in_network(
-        None, "number of agents (default: the graph's, the ranks', 5)", within="[2, inf)", everyday=11, chosen=True
+        None, "number of agents (default: the graph's, the ranks', 5)", within="[2, inf)", everyday=11
     )
     transport: str = in_network(
         "auto",

@@ -55,7 +55,7 @@ def test_the_gate_s_counts_are_those_of_receipts_and_ledgers(name: str, people: 
     if "joining" in name:
         assert gate["asked"] > gate["yes"] > 0
         assert f"asked {gate['asked']}, yes {gate['yes']}, saved {gate['saved']} broadcasts of 30 (3 of 5 " in line
-        assert heading(read_series(result.folder)).endswith(f"gate {line}".replace(" ", "\u00a0"))
+        assert heading([read_series(result.folder)]).endswith(f"gate {line}".replace(" ", "\u00a0"))
         questions = []
         for ledger in read_run(result.folder).ledgers.values():
             rounds = {round for round, event, _ in ledger.events if not isinstance(event, Gaussian | NoRecords)}

@@ -17,7 +17,7 @@ class SiteSettings(MethodSettings):
         "auto", "distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published", within="(0, 0.5)"
     )
     sampling: str = in_baseline(
-        "auto", "how batches arise; auto: by the method", choices=("auto", "poisson", "fixed", "shuffled"), chosen=True
+        "auto", "how batches arise; auto: by the method", choices=("auto", "poisson", "fixed", "shuffled")
     )
     accounting: str = in_baseline(
         "auto",
@@ -26,17 +26,15 @@ class SiteSettings(MethodSettings):
     )
     learning_rate: float | Auto = in_baseline("auto", "step size of gradient descent", within="(0, 1e+09]")
     clip: float | Auto = in_baseline("auto", "most that a record moves a step", within="(0, 1e+06]")
-    epochs: int | Auto = in_baseline("auto", "passes over the records", within="[1, 1e+06]", chosen=True)
-    batch: int | Auto = in_baseline(
-        "auto", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]", chosen=True
-    )
+    epochs: int | Auto = in_baseline("auto", "passes over the records", within="[1, 1e+06]")
+    batch: int | Auto = in_baseline("auto", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]")
     dual_noise: bool | Auto = in_baseline("auto", "noise on the dual variables, too, as in the paper")
     schedule: str = in_baseline(
         "auto",
         "step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)",
         choices=("auto", "constant", "sqrt", "inverse"),
     )
-    noise: str = in_baseline("auto", "auto: laplace", choices=("auto", "laplace", "gaussian"), chosen=True)
+    noise: str = in_baseline("auto", "auto: laplace", choices=("auto", "laplace", "gaussian"))
 
     def check(self) -> None:
         """The moments accountant is the published arithmetic, and no other is."""

@@ -1,6 +1,7 @@
 """Agents over one relay, measured as whole processes: ``relay.py delay``, ``many [AGENTS]``, ``soak SECONDS [SEED]``.
 
-``delay``: seconds of a round of pp-admm on ring:16, d = 100, behind lines of 50 ms each way, over two hops. ``many``:
+``delay``: seconds of a round of pp-admm on ring:16, d = 100, behind lines of 50 ms each way, over two hops, and round
+trips of a start. ``many``:
 all agents on this machine, 10 rounds; the relay's processor time and bytes a round. ``soak``: the relay is killed, or
 moves to another address with another key, and agents are killed, all started again by the same commands; memory and
 open files at the end over those after a sixth of the time.
@@ -25,7 +26,7 @@ from admmnet.__main__ import main
 from admmnet.transport.zmq.transport import ZmqTransport
 from tests.processes.relayed import Hosts
 
-DELAY = 0.05
+DELAY, REPEATS = 0.05, 5
 PLAIN = ("--algorithm", "pp-admm", "--seed", "3", "--quiet", "--no-test", "--measure-every", "1000000")
 WAIT = ("--connect-deadline", "600", "--heartbeat-deadline", "60")
 
@@ -52,10 +53,11 @@ class Measured(Hosts):
 
 
 def timed_agent() -> None:
-    """`admmnet agent` that writes down when its exchanges were over."""
-    exchange, times = ZmqTransport.exchange, list[float]()
+    """`admmnet agent` that writes down when it began, came to its first exchange, and had each exchange over."""
+    exchange, times = ZmqTransport.exchange, [time.monotonic()]
 
     def timing(self: ZmqTransport, *given: Any, **more: Any) -> Any:
+        times.extend([time.monotonic()] * (len(times) == 1))
         found = exchange(self, *given, **more)
         times.append(time.monotonic())
         return found
@@ -74,15 +76,24 @@ def usage(pid: int) -> tuple[float, int, int]:
 
 
 def delayed() -> None:
-    """Median of a round's seconds over two hops."""
-    with tempfile.TemporaryDirectory() as name, Measured(Path(name), "ring:16", 60, 100, DELAY) as hosts:
+    """Median of a round's seconds over two hops, and the round trips of a start, of the agent that began last."""
+    middle = median(np.concatenate([np.diff(own[6:]) for own in timed(16, 60, DELAY)]).tolist())
+    starts = [
+        min(times[0][1] - max(own[0] for own in times) for times in [timed(3, 2, delay) for _ in range(REPEATS)])
+        for delay in (0.0, DELAY)
+    ]
+    print(
+        f"a round of ring:16 at d = 100 behind lines of 50 ms: {1000 * middle:.0f} ms, two hops {2000 * DELAY:.0f} ms; "
+        f"from the begin of an agent to its first exchange {(starts[1] - starts[0]) / (2 * DELAY):.1f} round trips"
+    )
+
+
+def timed(agents: int, rounds: int, delay: float) -> list[list[float]]:
+    """Instants of agents on a ring, see ``timed_agent``."""
+    with tempfile.TemporaryDirectory() as name, Measured(Path(name), f"ring:{agents}", rounds, 100, delay) as hosts:
         hosts.start_all()
         assert {code for code, _ in hosts.all_ended()} == {0}
-        rounds = [np.diff(json.loads((hosts.folder / f"times-{i}").read_text())[5:]) for i in range(16)]
-    middle = median(np.concatenate(rounds).tolist())
-    print(
-        f"a round of ring:16 at d = 100 behind lines of 50 ms: {1000 * middle:.0f} ms, two hops {2000 * DELAY:.0f} ms"
-    )
+        return [json.loads((hosts.folder / f"times-{i}").read_text()) for i in range(agents)]
 
 
 def many(agents: int) -> None:

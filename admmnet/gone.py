@@ -10,6 +10,7 @@ GONE = {
     "sign": "ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "key": "ssh-keygen makes keys: ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "show": "`admmnet data check NAME|FILE`, or `admmnet data check --run DIR`",
+    "--header-only": "name the kinds of columns, numeric = [...] and categorical = [...] in the schema",
     "clean": "declare decimal, thousands and missing in the schema: `admmnet data check` names the cells that remain",
     "rehearse": "a run checks its method before it connects; try it with `admmnet run --simulate --rounds 3`",
     "--no-cache": "leave it out: sets are read from their files every time",

@@ -169,20 +169,19 @@ def _print_columns(columns: Sequence[str]) -> None:
 @click.argument("file", type=PATH)
 @label_flag
 @separator_flag
-@click.option("--header-only", is_flag=True, help="read no record: bounds and categories are yours to write")
 @out_flag("FILE.toml", "file (default: print)", required=False)
-def draft(file: Path, label: str | None, separator: str | None, header_only: bool, out: Path | None) -> None:
+def draft(file: Path, label: str | None, separator: str | None, out: Path | None) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
 
     What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
-    from admmnet.data.draft_file import draft_of, template_of
+    from admmnet.data.draft_file import draft_of
 
     if out is not None and out.suffix != ".toml":
         raise RequestError(f"-o {out}: a schema is a .toml file")
     if out is not None and out.exists():
         raise RequestError(f"-o {out} exists: name another file, or remove it")
-    text, words = (template_of if header_only else draft_of)(file, label, separator)
+    text, words = draft_of(file, label, separator)
     if out is None:
         print(text, end="")
         return

@@ -223,7 +223,10 @@ def labelled(table: RawTable, label: str, schema: Schema) -> tuple[Schema, str]:
     if len(found) < 2:
         raise DataError(f"{place}: every record has {next(iter(found), '')!r}; a label needs two values")
     if len({word.casefold() for word in found}) < len(found):
-        raise DataError(f"{place} spells one label in several ways, {listed(list(found), 6)}: write it in one")
+        raise DataError(
+            f"{place} spells one label in several ways, {listed(list(found), 6)}: write it in one, or declare labels = "
+            "{word = [spellings], ...}"
+        )
     schema = replace(schema, leave_out=tuple(gone))
     without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
     values = column.values(table.spelling, missing=True)

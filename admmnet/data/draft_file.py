@@ -1,4 +1,4 @@
-"""Schemas as TOML: that of a draft, and one of a header alone that waits for bounds and categories."""
+"""The schema of a draft as TOML."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from admmnet.data.draft import SchemaDraft, draft
 from admmnet.data.files import about
-from admmnet.data.readers.delimited import SEPARATORS, Form, form_of_text, header_of, read_csv, usual_separator
-from admmnet.data.readers.parquet import names_of, read_parquet
+from admmnet.data.readers.delimited import SEPARATORS, Form, form_of_text, read_csv, usual_separator
+from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.schema import Schema, separator_of, to_table
 from admmnet.data.sets import find
 from admmnet.data.settings import AGENT, form_of
@@ -47,22 +47,6 @@ def write_draft(draft: SchemaDraft) -> str:
     for prefix, entry in columns.items():
         lines += ["", f"[columns.{_key(prefix)}]", *_comment(draft.notes.get(entry["column"], ""))]
         lines += [_line(key, value) for key, value in entry.items() if not _said(key, value, prefix)]
-    return "\n".join(lines) + "\n"
-
-
-def write_template(origin: str, names: Sequence[str], label: str | None, written: Mapping[str, Any]) -> str:
-    """TOML of a schema that waits for bounds and categories: of the file, its header alone was read."""
-    lines = _comment(
-        f"Made from the header of {origin}: no record was read. Bounds, categories and labels are yours to write,",
-        "from a code book or other public knowledge. Uncomment the lines of one kind for every column, or drop it.",
-    )
-    lines += ["", _line("label", label) if label else '# label = "..."']
-    lines += ['# labels = ["negative", "positive"]', *(_line(key, value) for key, value in written.items())]
-    lines += ["drop = []"]
-    for name in names:
-        if name != label:
-            lines += ["", f"# [columns.{_key(name)}]", '# kind = "numeric"', "# low = 0", "# high = 100"]
-            lines += ["# # or", '# kind = "categorical"', '# categories = ["a", "b"]', "# other = true"]
     return "\n".join(lines) + "\n"
 
 
@@ -141,21 +125,6 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
     return write_draft(found), list(words_of(found))
 
 
-def template_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
-    """TOML of a schema that waits for bounds and categories, of which the header alone was read."""
-    mark, read_by = _checked(file, separator), Schema()
-    with about(file):
-        if file.suffix == ".parquet":
-            names = names_of(file)
-        else:
-            mark, names = header_of(file, mark)
-            read_by = _usual_form(file, mark)
-        if label is not None and label not in names:
-            raise DataError(f"{file} has no column {label!r}; it has {', '.join(names)}")
-    text = write_template(str(file), names, label, to_table(read_by))
-    return text, [f"the header: {len(names)} columns; no record was read", "bounds and categories are yours to write"]
-
-
 def _checked(file: Path, separator: str | None) -> str | None:
     """Separator that is given; a file that is no sample is refused."""
     if AGENT in str(file):
@@ -169,6 +138,6 @@ def _checked(file: Path, separator: str | None) -> str | None:
     return None if separator is None else separator_of(separator, "--separator")
 
 
-def _usual_form(file: Path, mark: str, header: bool = True) -> Schema:
+def _usual_form(file: Path, mark: str, header: bool) -> Schema:
     """How a text file is written, as far as that is not usual."""
     return Schema(separator=None if mark == usual_separator(file) else mark, header=None if header else False)

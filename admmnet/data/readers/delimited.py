@@ -179,15 +179,6 @@ def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:
     return separator, True
 
 
-def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str, ...]]:
-    """Separator of a text file of columns, and the names in its first line, which may hold no record."""
-    line = next(read_blocks(path))[0]
-    separator = separator or _most(line)
-    _check_separator(path, line, separator)
-    _, counts, cells = next(_quoted(path, [line], 1, separator))
-    return separator, _names(path, counts, cells, None, Form(separator))
-
-
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:
     """Read a file of comma separated finite numbers, of which the first is the label and all others are features."""
     (path,) = paths

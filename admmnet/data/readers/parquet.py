@@ -14,11 +14,6 @@ from admmnet.errors import DataError, RequestError
 _WORD = 8  # bytes a cell, at least, once it is unpacked
 
 
-def names_of(path: Path) -> tuple[str, ...]:
-    """Names of the columns; no record is read."""
-    return _checked(path, tuple(_opened(path).schema_arrow.names))
-
-
 def read_parquet(path: Path) -> RawTable:
     """Read a parquet file; a null is a missing value.
 

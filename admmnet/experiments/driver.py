@@ -25,6 +25,7 @@ from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import cost, counted, run_cell
 from admmnet.files import load_json, refusing, write_whole
+from admmnet.record.folder import is_held
 from admmnet.record.manifest import FILES, MANIFEST
 from admmnet.report.figure import REMEDY, save
 
@@ -84,7 +85,7 @@ def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None
     words: dict[str, Any] = {}
     if read_about(folder / FILE, lambda content: words.update(content["settings"], delta=content["delta"])) is None:
         raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
-    delta, _ = words.pop("delta"), words.pop("admmnet")
+    delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
     grid = Grid(Comparison(**words, out=str(folder)))
     grid.delta = delta
     able = drawable(folder, plot)
@@ -291,6 +292,8 @@ OF_A_RUN = {*FILES, MANIFEST}
 
 
 def _clear(run: Path) -> None:
+    if is_held(run):
+        raise RequestError(f"{run} is at work in another call: wait for its end")
     with refusing(f"remove the unfinished run {run}"), suppress(FileNotFoundError):
         names = sorted(path.name for path in run.iterdir())
         strange = [name for name in names if name.removesuffix(".new").lstrip(".") not in OF_A_RUN]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
+from admmnet.data.settings import AGENT
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.folder import refuse_others
 from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
 from admmnet.experiments.pool import Failure
+from admmnet.record.folder import sha256
 from admmnet.version import __version__
 
 TRIAL_SEEDS = 1_000_000
@@ -196,18 +200,21 @@ class Grid:
             found += [(case, own) for own in ([seeds] if self.tuned(case.entry) else [[seed] for seed in seeds])]
         return found[part[0] - 1 :: part[1]]
 
-    @property
+    @cached_property
     def words(self) -> dict[str, Any]:
         """Words of the comparison, as JSON gives them back."""
         words = asdict(self.comparison) | {"admmnet": __version__, "epsilons": self.epsilons, "seeds": self.seeds}
         del words["out"]
+        given = [str(self.comparison.settings.get(name, "")) for name in ("data", "test")]
+        files = sorted(path for name in given for path in map(Path, glob(name.replace(AGENT, "*"))) if path.is_file())
+        words["files"] = {path.name: sha256(path) for path in files}
         found: dict[str, Any] = json.loads(json.dumps(words, default=str))
         return found
 
     def agree(self, then: Mapping[str, Any]) -> None:
         """Refuse to go on with a folder that was made with other words, of which the lists alone may differ."""
         now = self.words
-        pairs = [(name, then.get(name), now[name]) for name in ("admmnet", "resplit", "tune", "tune_seeds")]
+        pairs = [(name, then.get(name), now[name]) for name in ("admmnet", "files", "resplit", "tune", "tune_seeds")]
         before, given = then["settings"], now["settings"]
         # where the records lie, and from where they are read, does not matter
         names = [name for name in dict.fromkeys((*given, *before)) if name != "data_dir"]

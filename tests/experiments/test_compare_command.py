@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.experiments.driver import compare
 from admmnet.experiments.grid import Comparison
 from admmnet.record.format import epsilon
@@ -244,3 +244,19 @@ def test_a_part_is_made_once_at_a_time(people: str, tmp_path: Path) -> None:
         assert run_command_line(["compare", *grid(people, tmp_path), "--part", "1/2"]) == 2
         compare(one, jobs=1, part=(2, 2))
     assert len(without_seconds(tmp_path / "compare.csv")) == 2
+    running = tmp_path / "runs" / "admm-1"
+    (running / "summary.json").unlink()
+    with (running / "config.toml").open() as file:  # another part, of other parts, makes it just now
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RequestError, match="is at work in another call"):
+            compare(one, jobs=1, part=(2, 2))
+
+
+def test_records_that_have_changed_are_refused(tmp_path: Path, command: Admmnet) -> None:
+    records = tmp_path / "records.csv"
+    text = "a,y\n" + "1,1\n-1,-1\n" * 50
+    words = ["--algorithms", "admm", *FLAGS, "--label", "y", "--data", str(records), "-o", str(tmp_path / "grid")]
+    records.write_text(text)
+    command.ok("--seeds", "0:1", *words)
+    records.write_text(text.replace("-1,-1", "-1,1", 1))
+    assert "was made with other settings: files was" in command.refused("--seeds", "0:2", *words)

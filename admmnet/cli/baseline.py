@@ -92,7 +92,7 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     said = ("no privacy: there is no noise",) if facts["epsilon_target"] is None else ()
     show(facts, *said, as_json=as_json)
     if not as_json:
-        notes(*plan.notes, *plan.advice, *plan.method.notes(0.0))
+        notes(*plan.notes, *plan.advice)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:

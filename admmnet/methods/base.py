@@ -249,12 +249,8 @@ class Method:
         agent.state = self.start(agent, self.size)
         return agent
 
-    def drowned(self, plan: AgentPlan) -> float:
-        """Noise over what an agent's questions ask about, where that says how much they carry; else 0."""
-        return 0.0
-
-    def notes(self, drowned: float) -> tuple[str, ...]:
-        """What a person should know before the run; ``drowned`` is the largest of all agents."""
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know before the run."""
         return ()
 
     def entry(self, agent: Agent) -> Mapping[str, int | float | None]:

@@ -186,7 +186,7 @@ class ConsensusMethod(Method):
         alone = math.hypot(*(self.noise_norm(i, 1) for i in agents))
         return alone / sum(self.weight(i) for i in agents) / self.loss.lipschitz()
 
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Say before the run where a model may be no better than the larger class."""
         if self.published or not self.facts.nominal or self.average_noise() <= DROWNED:
             return ()

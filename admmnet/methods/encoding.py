@@ -28,23 +28,11 @@ from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Integers, Matrix, Total, Vector
 
-_SIZES = """
-    0x1.12e0be826d695p-30 0x1.0624dd2f1a9fcp-10 0x1.d22a4fa316facp-10 0x1.9e7c6e43390b7p-9 0x1.7089380241edfp-8
-    0x1.47ae147ae147bp-7 0x1.235a71c5ee5ccp-6 0x1.030dc4ea03a72p-5 0x1.ccab8602d2697p-5 0x1.999999999999ap-4
-    0x1.6c310e3769f3fp-3 0x1.43d136248490fp-2 0x1.1feb33c1c381ep-1 0x1.0000000000000p+0 0x1.c73d51c54470ep+0
-    0x1.94c583ada5b53p+1 0x1.67e600b234626p+2 0x1.4000000000000p+3 0x1.1c86531b4ac69p+4 0x1.f9f6e4990f227p+4
-    0x1.c1df80dec17afp+5 0x1.9000000000000p+6 0x1.63a7e7e21d783p+7 0x1.3c3a4edfa9759p+8 0x1.192bb08b38ecdp+9
-    0x1.f400000000000p+9 0x1.bc91e1daa4d64p+10 0x1.8b48e29793d2fp+11 0x1.5f769cae07281p+12 0x1.3880000000000p+13
-    0x1.15db2d28a705ep+14 0x1.ee1b1b3d78c7ap+14 0x1.b75443d988f21p+15 0x1.86a0000000000p+16 0x1.5b51f872d0c76p+17
-    0x1.34d0f1066b7ccp+18 0x1.1294aa67f5975p+19 0x1.e848000000000p+19 0x1.b226768f84f94p+20 0x1.82052d48065c0p+21
-    0x1.5739d501f2fd2p+22 0x1.312d000000000p+23 0x1.0f580a19b31bcp+24 0x1.e286789a07f2fp+24 0x1.ad084a426fbc6p+25
-    0x1.7d78400000000p+26 0x1.532e0ca01fe2bp+27 0x1.2d940b6044f7ep+28 0x1.0c252e6985d5cp+29 0x1.dcd6500000000p+29
-    0x1.a7f98fc827db6p+30 0x1.78f90e385635dp+31 0x1.4f2e7a03e74b3p+32 0x1.2a05f20000000p+33
-"""
-_SIDE = np.array([float.fromhex(size) for size in _SIZES.split()])
-EDGES: Vector = np.concatenate([-_SIDE[::-1], _SIDE])
+_QUARTERS = "1", "1.778279410038922801225", "3.162277660168379331999", "5.623413251903490803950"
+_SIDE = [1e-9, *(float(f"{quarter}e{power}") for power in range(-3, 10) for quarter in _QUARTERS), 1e10]
+EDGES: Vector = np.array([*(-edge for edge in reversed(_SIDE)), *_SIDE])
 """Edges of the bins that bounds are found among, shape (108,): 1e-9 and quarter decades from 10^-3 to 10^10, of either
-sign. They stand here digit by digit, as two machines may differ in powers of 10."""
+sign. Texts are rounded alike everywhere; two machines may differ in powers of 10."""
 WINDOWS = (1, 2, 4)
 """Neighbouring bins whose counts are looked at together."""
 EVEN = tuple(k / CELLS for k in range(CELLS + 1))

@@ -15,7 +15,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import HeldFall, NoisyFall, PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, filled
+from admmnet.methods.base import Agent, filled
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
 from admmnet.methods.published import PublishedNoise
@@ -171,21 +171,21 @@ class IPPADMM(JoiningADMM):
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
         return Gate(gap, spread, None, first, epsilon - first), ((event, self.releases),)
 
-    def drowned(self, plan: AgentPlan) -> float:
-        """Standard deviation of a comparison's noise over the falls that it asks about."""
-        gate = None if plan.noise is None else plan.noise.gate
-        return gate.spread / Q_MIN if isinstance(gate, Gate) else 0.0
-
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Who joins whom; at a small size and epsilon a ball gate tells little."""
-        notes = super().notes(drowned)
-        if 2.0 * drowned <= 1.0:
+        notes, counts = super().notes(), self.facts.counts
+        if self.published or self.kind in ("joining", "off"):
+            return notes
+        share = float(self.settings.gate_share)
+        asked = {(counts[i], rho * share) for i, rho in self.facts.nominal.items()}
+        spread = max(self.gate(*one)[0].spread for one in asked)
+        if 2.0 * spread <= Q_MIN:
             return notes
         lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""
         return (
             *notes,
             "at this size and epsilon the gate tells little: its noise has standard deviation "
-            f"{drowned * Q_MIN:.2g}, beside falls of about {Q_MIN:g}{lets}",
+            f"{spread:.2g}, beside falls of about {Q_MIN:g}{lets}",
         )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:

@@ -280,9 +280,9 @@ class JoiningADMM(PPADMM):
                 return found
         return super().model(agent)
 
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Who speaks, who is asked and who never is."""
-        notes = super().notes(drowned)
+        notes = super().notes()
         if self.all_speak:
             return notes
         others = sorted(set(self.facts.graph) - self.core)

@@ -59,9 +59,9 @@ class NoisyGD(SumMethod):
         noise = summed_noise(self.facts, self.loss.lipschitz(), self.colluders if self.masked else None)
         return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
 
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Say where the noise is expected to drown the descent."""
-        found = super().notes(drowned)
+        found = super().notes()
         if self.wanted >= FEWEST:
             return found
         real = self.facts.task == "real"

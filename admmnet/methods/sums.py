@@ -118,7 +118,7 @@ class SumMethod(Method):
         noise = np.array([[one.sigma for one in own] for own in found]).T
         return TreeFlow(moved, noise, self.grid, self.sum_size)
 
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""
         if not self.masked:
             return ()

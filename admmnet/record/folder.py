@@ -134,13 +134,10 @@ def is_held(folder: Path) -> bool | None:
     return False
 
 
-def open_folder(
-    out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack, word: float = 0.0
-) -> tuple[Path, list[Any]]:
+def open_folder(out: str | None, algorithm: str, settings: str | None, world: World, opened: ExitStack) -> Path:
     """Run folder, made with its ``settings`` if the run is new; no other run has it until ``opened`` is closed.
 
-    An agent on a host of its own keeps it beyond that: it lives from start to start. In ``as_one``. What all that write
-    the folder say once it is there comes back: each a ``word``, of how far noise exceeds a model.
+    An agent on a host of its own keeps it beyond that: it lives from start to start. In ``as_one``.
     """
     if out is None:
         out = str(agreed_folder(world, algorithm))
@@ -161,10 +158,11 @@ def open_folder(
         if (folder / SUMMARY).exists():  # finished while this process loaded its records
             raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
         (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
-    words = share(world, word, "drowned") if world.shared_folder else [word]
+    if world.shared_folder:
+        share(world)
     if not first:
         opened.enter_context(hold(folder, first=False))
-    return folder, words
+    return folder
 
 
 def write_part(folder: Path, agent: int, agents: int) -> None:

@@ -131,4 +131,4 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
     made = holders, method, agents, contracts, accounts, trouble, prologue
-    return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes))
+    return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))

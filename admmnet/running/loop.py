@@ -45,7 +45,6 @@ from admmnet.running.graphs import located
 from admmnet.running.handshake import arguments, resuming
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
-from admmnet.running.notes import drowned_of, is_share
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
 from admmnet.running.prologue import is_new, known_before, run_prologue
@@ -124,10 +123,7 @@ def execute(
             for account in plan.accounts.values():
                 opened.callback(account.close)
             written = plan.texts.written if plan.run.resume is None else None
-            own = drowned_of(plan.method, plan.agents)
-            folder, shares = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened, own)
-        drowned = max(filter(is_share, shares), default=0.0)
-        plan = replace(plan, advice=(*plan.advice, *plan.method.notes(drowned)))
+            folder = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened)
         words.folder = folder
         words.alone = not world.shared_folder
         if on_start is not None:

@@ -1,26 +1,13 @@
 """What a reader of a run must know of its settings and data: notes that change nothing."""
 
-from collections.abc import Mapping
 from hashlib import sha256
 from inspect import getsource
-from typing import TypeGuard
 
 from admmnet.config.defaults import is_loose, own_delta
 from admmnet.data import Records
 from admmnet.methods import METHODS
-from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.settings import MethodSettings
 from admmnet.running.attempts import Attempts
-
-
-def drowned_of(method: Method, agents: Mapping[int, AgentPlan]) -> float:
-    """Largest noise over what an agent's questions ask about, of these agents."""
-    return max((method.drowned(plan) for plan in agents.values()), default=0.0)
-
-
-def is_share(value: object) -> TypeGuard[float]:
-    """Whether another process's word is such noise."""
-    return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
 
 
 def host_notes(hosts: int) -> tuple[str, ...]:

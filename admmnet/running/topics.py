@@ -107,7 +107,6 @@ TABLE = {
     "left": Topic(Left, _own("left")),
     "ratio": Topic(Ratio, _own("values")),
     "masks": Topic(MaskKeys, _own("values")),
-    "drowned": Topic(Annotated[float, Meta(ge=0.0)]),
     "offers": Topic(tuple[Name, list[Round]]),
     "answered": Topic(tuple[Round, Round]),
     "stages": Topic(tuple[Hexadecimal, Annotated[int, Meta(ge=BEFORE, lt=2**31)], list[Round]]),

@@ -249,7 +249,7 @@ def test_the_attributes_are_those_that_the_package_reads() -> None:
     from admmnet.methods.sums import SumMethod
 
     harmless = {
-        *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "notes", "drowned"),
+        *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "notes"),
         *("check_problem", "with_loss", "of_labels", "fixed", "plan", "start", "propose", "absorb", "receive", "model"),
         *("planned_anew", "shared", "carry", "deviation", "in_average", "closing", "memory", "measured", "released_in"),
         *("unit", "costing", "planned", "summand", "_common", "_asked", "_plan_of"),

@@ -237,6 +237,16 @@ def test_the_loss_that_suits_the_method() -> None:
         RunConfig(algorithm="pp-admm", method="published", loss_width=0.5)
 
 
+@pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
+@pytest.mark.parametrize(("records", "little"), [(300, True), (10**6, False)])
+def test_a_ball_gate_that_its_noise_drowns_says_so_beforehand(gate: str, records: int, little: bool) -> None:
+    own = fixed(RunConfig(algorithm="ipp-admm", gate=gate, epsilon=1.0, delta=1e-6))
+    nominal = dict.fromkeys(range(5), Target(1.0, 1e-6).nominal_rho())
+    counts = {i: 10**6 if i else records for i in nominal}  # one agent alone is too small
+    notes = METHODS["ipp-admm"](own, Facts(nx.cycle_graph(5), counts, 82, nominal)).notes()
+    assert any("the gate tells little: its noise has standard deviation" in note for note in notes) is little
+
+
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])
 def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
     def method(records: int, agents: int, epsilon: float, form: str = "proven") -> ConsensusMethod:
@@ -247,11 +257,11 @@ def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
         assert isinstance(found, ConsensusMethod)
         return found
 
-    assert method(7000, 5, 10.0).notes(0.0) == ()
+    assert method(7000, 5, 10.0).notes() == ()
     few = method(200, 20, 0.5)
-    (note,) = few.notes(0.0)
+    (note,) = few.notes()
     assert note.startswith(f"noise may leave {algorithm} no better than the larger class: raise --epsilon")
-    assert method(200, 20, 0.5, "published").notes(0.0) == ()
+    assert method(200, 20, 0.5, "published").notes() == ()
     # four times the agents of a fourth of the records double the noise, and so does about half the budget
     assert few.average_noise() == pytest.approx(2.0 * method(800, 5, 0.5).average_noise(), rel=1e-9)
     if algorithm == "pp-admm":  # (2 G/n) sqrt(d N / 2 rho) / G

@@ -135,6 +135,6 @@ class PrimalDPSCD(SingleSite):
         """Batches of features."""
         return self.rounds * steps_per_epoch(self.features, int(self.settings.batch))
 
-    def notes(self, drowned: float) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What no figure covers."""
         return ("columns were scaled by their norms over all records: no figure covers that",)

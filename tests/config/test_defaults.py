@@ -238,11 +238,11 @@ def test_the_loss_that_suits_the_method() -> None:
 
 
 @pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
-@pytest.mark.parametrize(("records", "little"), [(300, True), (10**6, False)])
+@pytest.mark.parametrize(("records", "little"), [(300, True), (10**7, False)])
 def test_a_ball_gate_that_its_noise_drowns_says_so_beforehand(gate: str, records: int, little: bool) -> None:
     own = fixed(RunConfig(algorithm="ipp-admm", gate=gate, epsilon=1.0, delta=1e-6))
     nominal = dict.fromkeys(range(5), Target(1.0, 1e-6).nominal_rho())
-    counts = {i: 10**6 if i else records for i in nominal}  # one agent alone is too small
+    counts = {i: 10**7 if i else records for i in nominal}  # one agent alone is too small
     notes = METHODS["ipp-admm"](own, Facts(nx.cycle_graph(5), counts, 82, nominal)).notes()
     assert any("the gate tells little: its noise has standard deviation" in note for note in notes) is little
 

@@ -21,7 +21,7 @@ from admmnet.log import say
 from admmnet.running.checkpoint.choosing import SCHEMA, Chosen
 from admmnet.running.checkpoint.outbox import OutboxFile
 from admmnet.running.checkpoint.packing import digest, pack, write_archive
-from admmnet.running.checkpoint.restoring import move_on, restore_block, restore_node
+from admmnet.running.checkpoint.restoring import move_on, put_states, restore_node
 from admmnet.running.checkpoint.state import node_state, states_taken
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
@@ -76,7 +76,7 @@ class Keeper(Chosen):
                 for stream in node.door.secret.streams.values() if self._jump else ():
                     move_on(stream, self._jump)
             for name, solver in self._solver_of(block, self.start).items():
-                restore_block(solver, self._states[name])
+                put_states(solver.states, self._states[name])
         tail.count = int(self._network["count"])
         if tail.count:
             tail.sum = np.stack([self._states[f"agent {i}"]["tail"] for i in self._transport.agents])

@@ -15,7 +15,6 @@ from admmnet.solvers.ball_query import BallQuery
 if TYPE_CHECKING:
     from admmnet.holder.secrets import Secret
     from admmnet.running.node import Node
-    from admmnet.solvers.blocks.solve import BlockSolver
 
 
 def restore_node(node: Node, state: State, *, seeded: bool) -> None:
@@ -35,13 +34,6 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
         put_states(secret.solver.states, solver)
     for number, key in enumerate(state["kept"].tolist()):
         secret.kept[key] = _thing_kept(secret, _below(f"kept{number}", state))
-
-
-def restore_block(block: BlockSolver, saved: State) -> None:
-    """Give the solver of a block back what it had learnt."""
-    if _below("twin", saved):
-        _ = block.twin  # made, so that it has states to be set
-    put_states(block.states, saved)
 
 
 def put_states(states: Mapping[str, Any], saved: State) -> None:

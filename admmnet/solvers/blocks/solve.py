@@ -32,10 +32,9 @@ class BlockMember(AnySolver):
             raise answer
         return answer
 
-    def fresh(self) -> AnySolver:
-        """Same agent in the block's twin: same records, a start and a history of its own."""
-        twin: BlockSolver = self.block.twin
-        return twin.members[self.index]
+    def fresh(self) -> LocalSolver:
+        """Solver of the same agent by itself, over the same records, that has learnt nothing."""
+        return LocalSolver(self.X, self.y, self.loss, self.kernel)
 
 
 class BlockSolver:
@@ -63,54 +62,33 @@ class BlockSolver:
     """
 
     def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> None:
-        parts: list[tuple[list[int], Stack | LocalSolver]] = []
-        for group in groups([X.shape for X, _ in shards]):
-            if shards[group[0]][0].size > LARGE:
-                X, y = shards[group[0]]  # a view would keep alive what it is a part of
-                parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss, kernel)))
-            else:
-                parts.append((group, Stack([shards[i] for i in group], loss, kernel)))
-        self._assemble(loss, parts)
-
-    def _assemble(self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]]) -> None:
         self.loss = loss
         self._groups: list[Group] = []
         self._places: list[Indices] = []  # members of every group
         self._alone: dict[int, LocalSolver] = {}
         self._home: dict[int, tuple[int, int]] = {}  # member -> group and place there
-        self._twin: BlockSolver | None = None
         members: dict[int, BlockMember] = {}
-        for group, part in parts:
-            if isinstance(part, LocalSolver):
+        for group in groups([X.shape for X, _ in shards]):
+            if shards[group[0]][0].size > LARGE:
+                X, y = shards[group[0]]  # a view would keep alive what it is a part of
+                part = LocalSolver(X if X.base is None else X.copy(), y.copy(), loss, kernel)
                 self._alone[group[0]] = part
                 members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm, part.kernel)
                 continue
+            stack = Stack([shards[i] for i in group], loss, kernel)
             for place, i in enumerate(group):
-                n, R = int(part.counts[place]), float(part.row_norm[place])
+                n, R = int(stack.counts[place]), float(stack.row_norm[place])
                 self._home[i] = len(self._groups), place
-                members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R, part.kernel)
-            self._groups.append(Group(part))
+                members[i] = BlockMember(self, i, stack.X[place, :n], stack.y[place, :n], R, stack.kernel)
+            self._groups.append(Group(stack))
             self._places.append(np.array(group, dtype=np.intp))
         self.members = tuple(members[i] for i in sorted(members))
 
     @property
-    def twin(self) -> BlockSolver:
-        """Block over the same records with a history of its own, made once."""
-        if self._twin is None:
-            parts: list[tuple[list[int], Stack | LocalSolver]] = [
-                (places.tolist(), group.stack) for places, group in zip(self._places, self._groups, strict=True)
-            ]
-            parts += [([i], solver.fresh()) for i, solver in self._alone.items()]
-            self._twin = BlockSolver.__new__(BlockSolver)
-            self._twin._assemble(self.loss, parts)
-        return self._twin
-
-    @property
     def states(self) -> dict[str, Any]:
-        """All state by name, as `LocalSolver.states`; the twin's is a part of it once there is a twin."""
+        """All state by name, as `LocalSolver.states`."""
         parts: dict[str, Any] = {f"alone{i}": solver for i, solver in self._alone.items()}
         parts |= {f"group{number}": group for number, group in enumerate(self._groups)}
-        parts |= {} if self._twin is None else {"twin": self._twin}
         return {f"{at}.{name}": state for at, part in parts.items() for name, state in part.states.items()}
 
     @np.errstate(all="ignore")  # as in LocalSolver.solve

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from admmnet.cli.flags import PATH
-from admmnet.errors import RequestError, RunError, broken
+from admmnet.cli.flags import PATH, lines
+from admmnet.errors import RequestError, RunError
 from admmnet.record.folder import PART
 from admmnet.record.format import epsilon, error, seconds
 from admmnet.record.values import at
@@ -95,93 +94,50 @@ def _follow(folder: Path, every: float) -> Sight:
 
     said, mode = None, None
     while True:
-        begun = time.monotonic()
-        sight, took = look(folder), time.monotonic() - begun
+        sight = look(folder)
         if mode is None and sight.mode is not None:
             mode = sight.mode.line()
-            print(broken(f"mode:       {mode}", sys.stdout), flush=True)
+            lines(f"mode:       {mode}")
         if (words := _line(sight)) != said:
-            print(broken(words, sys.stdout), flush=True)
+            lines(words)
         if sight.phase not in ("running", "unknown"):
             return sight
         said = words
-        time.sleep(max(every, 20.0 * took))  # it reads all anew
-
-
-def _line(sight: Sight) -> str:
-    parts = [PHASES[sight.phase], f"{sight.unit} {_rounds(sight)}"]
-    if sight.errors:
-        parts.append(f"test error {_figure(sight, sight.errors[max(sight.errors)])}")
-    if sight.most_spent is not None:
-        parts.append(f"epsilon {_spent(sight)}")
-    if sight.away:
-        parts.append("away: " + _away(sight))
-    return ", ".join(parts)
+        time.sleep(every)
 
 
 def _show(folder: Path, sight: Sight) -> None:
     """Print a sight of a run, with its agents."""
-    from admmnet.report.columns import FEW, print_table
+    from admmnet.cli.facts import show
 
-    errors, took = sight.errors, at(sight.summary, "seconds", "total")
-    where = "one holder" if sight.unit == "epoch" else sight.word("network", "topology")
-    figures = "-" if not sight.done else "none: there are no test records"
-    if errors:
-        least = min(errors, key=lambda round_: (errors[round_], round_))
-        figures = (
-            f"{_figure(sight, errors[max(errors)])}, least {_figure(sight, errors[least])} in {sight.unit} {least}"
-        )
-    spent = "none: the method has no budget" if sight.agents else "-"
+    agents = [
+        {
+            "agent": seen.agent,
+            "eps spent": seen.spent,
+            "budget": seen.target,
+            "releases": seen.releases,
+            "own error": _figure(sight, seen.error),
+            "": seen.state,
+        }
+        for seen in sight.agents
+    ]
+    mode = "not known yet" if sight.mode is None else sight.mode.line()
+    last = [_last_words(folder)] if sight.phase == "broken" else []
+    show({"mode": mode, "folder": str(folder), "state": _line(sight), "agents": agents}, *last)
+
+
+def _line(sight: Sight) -> str:
+    parts = [PHASES[sight.phase], f"{sight.unit} {sight.done}" + f" of {sight.rounds}" * (sight.rounds is not None)]
+    if sight.errors:
+        parts.append(f"test error {_figure(sight, sight.errors[max(sight.errors)])}")
     if (most := sight.most_spent) is not None:
-        spent = _spent(sight) + f" by agent {most.agent}, the largest share" * (len(sight.agents) > 1)
-        if at(sight.settings, "privacy", "account") is not None:
-            spent += f" in this run; admmnet account show {sight.word('privacy', 'account')} has all runs"
-    method = f"{sight.word('algorithm', 'algorithm')} ({sight.word('algorithm', 'method')})"
-    facts = {
-        "mode": "not known yet" if sight.mode is None else sight.mode.line(),
-        "folder": f"{folder}  {PHASES[sight.phase]}",
-        "run": f"{method} on {sight.word('data', 'data')}, {where}",
-        f"{sight.unit}s": _rounds(sight) + ("" if took is None else f" in {seconds(took)}"),
-        "newest": f"{seconds(sight.quiet)} ago" if sight.summary is None else "",
-        "test error": figures,
-        "epsilon": spent,
-        "away": _away(sight),
-    }
-    for name, words in facts.items():
-        if words:
-            print(broken(f"{f'{name}:':<12}{words}", sys.stdout))
-    if len(sight.agents) > 1:
-        shown = sorted(sight.agents, key=lambda seen: (not seen.state, seen.agent))[:FEW]
-        rows = [
-            {
-                "agent": seen.agent,
-                "eps spent": seen.spent,
-                "budget": seen.target,
-                "releases": seen.releases,
-                "own error": _figure(sight, seen.error),
-                "": seen.state,
-            }
-            for seen in sorted(shown, key=lambda seen: seen.agent)
-        ]
-        print_table("", rows)
-    if len(sight.agents) > FEW:
-        print(f"and {len(sight.agents) - FEW} agents more")
-    if sight.phase == "broken":
-        print(_last_words(folder))
-
-
-def _rounds(sight: Sight) -> str:
-    return f"{sight.done}" + ("" if sight.rounds is None else f" of {sight.rounds}")
-
-
-def _spent(sight: Sight) -> str:
-    most = sight.most_spent
-    return "" if most is None else f"{epsilon(most.spent)} of {epsilon(most.target)} spent"
-
-
-def _away(sight: Sight) -> str:
-    more = f" and {len(sight.away) - 4} more" if len(sight.away) > 4 else ""
-    return ", ".join(f"agent {i}" for i in sight.away[:4]) + more
+        parts.append(f"epsilon {epsilon(most.spent)} of {epsilon(most.target)} spent")
+    elif sight.agents:
+        parts.append("no budget")
+    if sight.away:
+        more = f" and {len(sight.away) - 4} more" if len(sight.away) > 4 else ""
+        parts.append("away: " + ", ".join(f"agent {i}" for i in sight.away[:4]) + more)
+    return ", ".join(parts)
 
 
 def _figure(sight: Sight, value: float | None) -> str:

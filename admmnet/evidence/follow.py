@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError, printable
+from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError
 from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.record.folder import SUMMARY, is_held
@@ -66,11 +66,6 @@ class Sight:
     away: tuple[int, ...]
     """Agents without which the others go on, or have finished."""
     summary: Summary | None
-
-    def word(self, *keys: str) -> str:
-        """Return a setting as text that no terminal stumbles over; a dash where there is none."""
-        value = at(self.settings, *keys)
-        return "-" if value is None else printable(str(value), 60)
 
     @property
     def unit(self) -> str:

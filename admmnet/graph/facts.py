@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from admmnet.graph.checks import check_topology
 from admmnet.graph.simple import Graph
 
-MAX_ANALYSED = 2000
+MAX_ANALYSED = 1000
 """Nodes above which diameter and spectra, which take cubic time, are left out."""
 
 
@@ -30,60 +31,29 @@ class GraphFacts:
 
 def describe(graph: Graph) -> GraphFacts:
     """Figures of a network, as from `load_topology`."""
-    degrees = [graph.degree(i) for i in graph]
-    small = len(graph) <= MAX_ANALYSED
-    connectivity, gap = _spectra(graph) if small else (None, None)
+    import networkx as nx
+    import numpy as np
+    from scipy.sparse.csgraph import shortest_path
+
+    graph = check_topology(graph)
+    degrees = np.array([graph.degree(i) for i in graph], dtype=float)
+    diameter = connectivity = gap = None
+    if len(graph) <= MAX_ANALYSED:
+        adjacency = nx.to_numpy_array(graph.networkx)
+        diameter = int(shortest_path(adjacency, directed=False, unweighted=True).max())
+        connectivity = float(np.linalg.eigvalsh(np.diag(degrees) - adjacency)[1])
+        metropolis = adjacency / (1.0 + np.maximum.outer(degrees, degrees))
+        np.fill_diagonal(metropolis, 1.0 - metropolis.sum(axis=1))
+        eigenvalues = np.linalg.eigvalsh(metropolis)
+        gap = float(1.0 - max(abs(eigenvalues[0]), abs(eigenvalues[-2])))
     return GraphFacts(
         nodes=len(graph),
         edges=len(graph.edges),
-        degree_min=min(degrees),
-        degree_mean=sum(degrees) / len(degrees),
-        degree_max=max(degrees),
-        diameter=_diameter(graph) if small else None,
+        degree_min=int(degrees.min()),
+        degree_mean=float(degrees.mean()),
+        degree_max=int(degrees.max()),
+        diameter=diameter,
         algebraic_connectivity=connectivity,
         spectral_gap=gap,
-        is_bipartite=_bipartite(graph),
+        is_bipartite=nx.is_bipartite(graph.networkx),
     )
-
-
-def _bipartite(graph: Graph) -> bool:
-    from admmnet.graph.tree import spanning_tree  # imports numpy
-
-    tree = spanning_tree(graph)
-    return tree is not None and all((tree.depth[i] - tree.depth[j]) % 2 for i, j in graph.edges)
-
-
-def _spectra(graph: Graph) -> tuple[float, float]:
-    import numpy as np  # only needed here
-
-    adjacency = np.zeros((len(graph), len(graph)))
-    edges = np.array(list(graph.edges))
-    adjacency[edges[:, 0], edges[:, 1]] = adjacency[edges[:, 1], edges[:, 0]] = 1.0
-    degrees = adjacency.sum(axis=1)
-    laplacian = np.diag(degrees) - adjacency
-    metropolis = adjacency / (1.0 + np.maximum.outer(degrees, degrees))
-    np.fill_diagonal(metropolis, 1.0 - metropolis.sum(axis=1))
-    connectivity = np.linalg.eigvalsh(laplacian)[1]
-    eigenvalues = np.linalg.eigvalsh(metropolis)
-    return float(connectivity), float(1.0 - max(abs(eigenvalues[0]), abs(eigenvalues[-2])))
-
-
-def _diameter(graph: Graph) -> int:
-    # sets of agents are the bits of an int: N^2 steps whatever the degrees, where the breadth-first search
-    # of networkx takes N * edges, minutes for a dense graph
-    near = [sum(1 << neighbour for neighbour in graph[node]) for node in graph]
-    return max(_eccentricity(node, near) for node in graph)
-
-
-def _eccentricity(node: int, near: list[int]) -> int:
-    front = reached = 1 << node
-    steps = -1
-    while front:
-        steps, spread = steps + 1, 0
-        while front:
-            lowest = front & -front
-            spread |= near[lowest.bit_length() - 1]
-            front ^= lowest
-        front = spread & ~reached
-        reached |= front
-    return steps

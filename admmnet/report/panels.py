@@ -8,12 +8,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.record.format import error
 from admmnet.report import figure, painting
-from admmnet.report.figure import BLUE, COLOURS, DASHES, GREY, INK, MARKERS, Band, Curve, Look, Panel, Rule
+from admmnet.report.figure import COLOURS, DASHES, INK, MARKERS, Band, Curve, Look, Panel, Rule
 from admmnet.report.series import STATES, UNKNOWN, Floats, RunSeries
 from admmnet.running.yardsticks import WORDS, yardsticks
 
@@ -22,13 +21,12 @@ OVERLAID = ("error", "loss", "privacy", "gap")
 """Panels that several runs share."""
 MOST_RUNS = len(COLOURS)
 """Runs that can be told apart."""
-MOST_LINES = 8
-"""Agents up to which each has a line of epsilon of its own; more are shown by their spread."""
 DECADES = 30.0
 """Ratio of largest to smallest value from which an axis counts in powers of ten."""
 MIDDLE, RANGE = "#9ecae8", "#dcecf7"
 """Of the middle half of the agents and of all: lighter than the consensus in grey, too."""
-MEDIAN = Look(GREY, "", "dotted", 0.9)
+LINES = {"error": "consensus", "loss": "consensus", "gap": "median agent", "privacy": "largest, proven"}
+"""The line of a run that stands alone."""
 
 
 def available(run: RunSeries) -> tuple[str, ...]:
@@ -89,12 +87,9 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
     units = sorted({run.unit for run in runs}, reverse=True)
     if name in OVERLAID:
         runs = [measured(name, run) for run in runs]
-        curves = overlaid(name, runs, words) if words else alone(name, runs[0])
-        values = [curve.y[-1:] if name == "privacy" else curve.y for curve in curves]
-        values += [part for curve in curves for band in curve.bands for part in (band.low, band.high)] * (
-            name != "privacy"
-        )
-        ylog = (bool(words) or name != "privacy") and _counts_decades(values)
+        curves = curves_of(name, runs, words)
+        values = [curve.y for curve in curves]
+        ylog = name != "privacy" and _counts_decades(values)
         return Panel(
             "",
             " or ".join(units),
@@ -102,7 +97,7 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
             curves,
             _rules(name, runs),
             ylog=ylog,
-            ylim=(0.0, None) if name == "privacy" and not ylog else None,
+            ylim=(0.0, None) if name == "privacy" else None,
             whole="x",
             own_legend=name == "privacy" and not words,
         )
@@ -136,60 +131,27 @@ def _rules(name: str, runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
     )
 
 
-def alone(name: str, run: RunSeries) -> tuple[Curve, ...]:
-    """Lines and bands of one run: the network's line over the spread of the agents."""
-    line, each = figures(name, run)
-    assert each is not None
-    x: NDArray[Any] = run.rounds
-    if len(x) == 1:  # drawn as a short line: a point would not be seen
-        x, each = x[0] + np.array([-0.3, 0.3]), np.repeat(each, 2, axis=0)
-        line = None if line is None else np.repeat(line, 2)
-    if name == "privacy":
-        return _odometers(run, x, each)
-    dots = "o" if run.size == 1 else ""
-    words = {"error": "consensus", "loss": "consensus"}[name] if name != "gap" and run.size > 1 else ""
-    found = _spread(x, each)
-    return found if line is None else (Curve(words, Look(BLUE, dots, width=1.5), x, line), *found)
-
-
-def _odometers(run: RunSeries, x: NDArray[Any], spent: Floats) -> tuple[Curve, ...]:
-    if spent.shape[1] <= MOST_LINES:
-        words = "proven" if run.size == 1 else "an agent, proven"
-        found = [Curve(words, Look(BLUE, "", width=1.0), x, column) for column in spent.T]
-    else:
-        found = [Curve("largest, proven", Look(BLUE, "", width=1.5), x, spent.max(axis=1)), *_spread(x, spent)]
-    claimed = finite_columns(run.epsilon_published)
-    if claimed.shape[1]:
-        found.append(
-            Curve("largest, the paper's", Look(figure.GREEN, "", "dotted", 1.1), run.rounds, claimed.max(axis=1))
-        )
-    return tuple(found)
-
-
-def _spread(x: NDArray[Any], values: Floats) -> tuple[Curve, ...]:
-    """Median, quartiles and range of columns, shape (T, N); none of a single one."""
-    known = np.isfinite(values).all(axis=1)
-    if not known.any() or values.shape[1] < 2:
-        return ()
-    low, first, median, third, high = np.percentile(values[known], (0, 25, 50, 75, 100), axis=1)
-    bands = (Band(low, high, RANGE, "all agents"), Band(first, third, MIDDLE, "middle half of the agents"))
-    return (Curve("median agent", MEDIAN, x[known], median, bands=bands),)
-
-
-def overlaid(name: str, runs: Sequence[RunSeries], words: Sequence[str]) -> tuple[Curve, ...]:
-    """A line a run, with the middle half of its agents as a band."""
+def curves_of(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> tuple[Curve, ...]:
+    """A line a run over the middle half of its agents; of one run also over all of them, and the paper's epsilon."""
     found = []
-    for number, (run, label) in enumerate(zip(runs, words, strict=True)):
+    for number, run in enumerate(runs):
         line, each = figures(name, run)
+        label = words[number] if words else LINES[name]
         if line is None and each is not None:
             line = np.median(each, axis=1)
         if line is None or not np.isfinite(line).any():
             continue
         bands: tuple[Band, ...] = ()
         if each is not None and each.shape[1] > 1 and np.isfinite(each).all(axis=1).any():
-            low, high = np.percentile(each, (25, 75), axis=1)
-            bands = (Band(low, high, COLOURS[number % MOST_RUNS], alpha=0.16),)
+            low, first, third, high = np.percentile(each, (0, 25, 75, 100), axis=1)
+            bands = (Band(first, third, COLOURS[number % MOST_RUNS], alpha=0.16),)
+            if not words:
+                bands = Band(low, high, RANGE, "all agents"), Band(first, third, MIDDLE, "middle half of the agents")
         found.append(Curve(label, look(number), run.rounds, line, bands=bands))
+    claimed = finite_columns(runs[0].epsilon_published)
+    if name == "privacy" and not words and claimed.shape[1]:
+        dotted = Look(figure.GREEN, "", "dotted", 1.1)
+        found.append(Curve("largest, the paper's", dotted, runs[0].rounds, claimed.max(axis=1)))
     return tuple(found)
 
 

@@ -73,17 +73,13 @@ def test_once_shows_a_finished_run(finished: Path, watch: Admmnet) -> None:
     code, out, err = watch(finished, "--once")
     assert (code, err) == (0, "")
     error = f"{100 * summary['test_error']['consensus']:.2f}%"
-    mode, first, method, rounds, errors, spent, *table = out.splitlines()
-    assert mode == "mode:       simulation, seed 0: the noise can be made again, nothing is protected"
-    assert first == f"folder:     {finished}  finished"
-    assert method.startswith("run:        pp-admm (proven) on ")
-    assert method.endswith("ring:4")
-    assert rounds.startswith("rounds:     3 of 3 in ")
-    assert errors.startswith(f"test error: {error}, least ")
-    assert spent.startswith("epsilon:    20 of 20 spent by agent ")
+    mode, folder, state, *table = out.splitlines()
+    assert mode == "mode:    simulation, seed 0: the noise can be made again, nothing is protected"
+    assert folder == f"folder:  {finished}"
+    assert state == f"state:   finished, round 3 of 3, test error {error}, epsilon 20 of 20 spent"
     rows = [line.split() for line in table if line.strip()]
-    assert rows[0] == ["agent", "eps", "spent", "budget", "releases", "own", "error"]
-    assert [row[0] for row in rows[2:]] == ["0", "1", "2", "3"]
+    assert rows[1] == ["agent", "eps", "spent", "budget", "releases", "own", "error"]
+    assert [row[0] for row in rows[3:]] == ["0", "1", "2", "3"]
 
 
 def test_a_run_that_has_finished_without_an_agent_has_a_code_of_its_own(
@@ -95,7 +91,7 @@ def test_a_run_that_has_finished_without_an_agent_has_a_code_of_its_own(
         last = StartEntry(number=2, members=members, round=1, rule="go on", cause="agent 2 cannot be reached")
         (folder / "summary.json").write_bytes(encode(replace(summary, starts=[last]), indent=2))
         found, out, _ = watch(folder, "--once", "--stale", "0")
-        assert (found, "  finished" in out, "away:       agent 2" in out) == (code, True, code == 5)
+        assert (found, "finished, round" in out, "away: agent 2" in out) == (code, True, code == 5)
 
 
 def test_lines_where_output_is_no_terminal(finished: Path, watch: Admmnet) -> None:
@@ -110,10 +106,10 @@ def test_a_run_without_test_records_or_budget_says_so(
     private: Path, people: str, tmp_path: Path, watch: Admmnet
 ) -> None:
     _, out, _ = watch(private, "--once")
-    assert "test error: none: there are no test records" in out
+    assert "test error" not in out
     open_run = run(small(people, tmp_path / "run", algorithm="admm", epsilon=1.0, seed=0)).folder
     _, out, _ = watch(open_run, "--once")
-    assert "epsilon:    none: the method has no budget" in out
+    assert ", no budget" in out
 
 
 def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, watch: Admmnet) -> None:
@@ -192,7 +188,7 @@ def test_the_newest_run_is_watched_by_default(
     assert (code, "there is no run folder in runs/" in err) == (2, True)
     shutil.copytree(finished, tmp_path / "runs/a")
     code, out, _ = watch("--once")
-    assert (code, out.splitlines()[1].split()) == (0, ["folder:", "runs/a", "finished"])
+    assert (code, out.splitlines()[1].split()) == (0, ["folder:", "runs/a"])
 
 
 def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watch: Admmnet) -> None:
@@ -221,15 +217,6 @@ def test_files_may_hold_anything(name: str, content: bytes, finished: Path, tmp_
     code, out, err = watch(tmp_path / "run", "--once")
     assert (code, err) == (3 if name == "summary.json" else 0, "")  # without a summary it has not finished
     assert str(tmp_path / "run") in out
-
-
-def test_no_text_of_a_folder_steers_the_terminal(finished: Path, tmp_path: Path, watch: Admmnet) -> None:
-    shutil.copytree(finished, tmp_path / "run")
-    config = tmp_path / "run/config.toml"
-    config.write_text(config.read_text().replace('"ring:4"', '"ring\\u001b[2J[red]"'))
-    _, out, _ = watch(tmp_path / "run", "--once")
-    assert "\x1b" not in out
-    assert "ring?[2J[red]" in out
 
 
 def test_looking_does_not_keep_a_run_out(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,12 +164,15 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     assert (line(loss, "consensus").get_ydata() == run.network["train_loss"]).all()
     assert run.agents["consensus_gap"] is not None
     assert (line(gap, "median agent").get_ydata() == np.median(run.agents["consensus_gap"], axis=1)).all()
-    outer: Any = error.collections[0].get_paths()[0].vertices
+    outer: Any = error.collections[0].get_paths()[0].vertices  # of all agents
     assert outer[:, 1].min() == 100.0 * run.agents["test_error"].min()
     assert outer[:, 1].max() == 100.0 * run.agents["test_error"].max()
-    drawn: list[Any] = [line.get_ydata() for line in privacy.get_lines()]
-    assert all((own == column).all() for own, column in zip(drawn, run.epsilon_spent.T, strict=False))
-    assert list(drawn[-1]) == [5.0, 5.0]  # the target
+    assert (line(privacy, "largest, proven").get_ydata() == run.epsilon_spent.max(axis=1)).all()
+    target: Any = privacy.get_lines()[-1].get_ydata()
+    assert list(target) == [5.0, 5.0]
+    published = read_series(folders["published"])
+    (claimed,) = plot_run(published, panels=["privacy"]).axes
+    assert (line(claimed, "largest, the paper's").get_ydata() == published.epsilon_published.max(axis=1)).all()
     assert privacy.get_ylim()[0] == 0.0
     assert ("matplotlib.pyplot" in sys.modules) == pyplot  # no display is needed
 

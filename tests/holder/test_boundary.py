@@ -34,11 +34,10 @@ SHARDS = {
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
     ("admmnet/experiments/holdout.py", "load"),
-    ("admmnet/experiments/tasks.py", "pooled_rows"),
-    ("admmnet/experiments/tasks.py", "references"),
-    ("admmnet/experiments/tasks.py", "digest"),
     ("admmnet/papers/runs.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
+    ("admmnet/papers/sources.py", "pooled_rows"),
+    ("admmnet/papers/sources.py", "digest"),
     ("admmnet/running/references.py", "_pooled"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
@@ -55,7 +54,7 @@ SIMULATED = {
     # a run's mode decides
     ("admmnet/running/loading.py", "held"),
     # simulations alone
-    ("admmnet/experiments/tasks.py", "_optimum"),
+    ("admmnet/running/references.py", "_of_hinge"),
     ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
@@ -63,6 +62,7 @@ GROUND = (
     "errors",
     "form_errors",
     "forms",
+    "gone",
     "identity",
     "masking",
     "privacy",

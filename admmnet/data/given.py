@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from admmnet.data.files import about
 from admmnet.data.loading import SPARSE, ReadRecords, dealt_already, made, tests_of
-from admmnet.data.memory import frame_table, kinds_of, table_of, to_pandas
+from admmnet.data.memory import frame_of, frame_table, kinds_of, table_of
 from admmnet.data.records import Records
 from admmnet.data.rows import every
 from admmnet.data.schema import parse_schema
@@ -28,7 +28,7 @@ PAIR = "(X, y), rows and labels"
 class Given(Struct, frozen=True):
     """What a caller gave; ``load`` is a loader of it.
 
-    Records are (X, y) or pandas frames. Where they are not ``whole``, all of the run's at every process, nothing is
+    Records are (X, y) or frames. Where they are not ``whole``, all of the run's at every process, nothing is
     read from rows that should be declared.
     """
 
@@ -59,7 +59,10 @@ class Given(Struct, frozen=True):
             raise RequestError(f"label = {short(label)}: it must be the name of a column")
         if task not in (None, "auto") or {"labels", "targets", "threshold"} & set(schema or ()):
             return False
-        return all(label in frame.columns and getattr(frame.dtypes[label], "kind", "") == "b" for frame in self.pieces)
+        return all(
+            label in frame.columns and str(frame_of(frame).get_column(label).dtype) == "Boolean"
+            for frame in self.pieces
+        )
 
     def with_kinds(self, label: Any, schema: Mapping[str, Any] | None) -> dict[str, Any]:
         """Schema in which columns of frames that it leaves out have the kinds of their types, as their owner says.
@@ -209,8 +212,8 @@ def _piece(value: Any, word: str, *, pairs: bool = True) -> tuple[str, Any]:
     """Whether records are "arrays", a pair, or a "frame", and them."""
     if pairs and isinstance(value, tuple | list) and len(value) == 2:
         return "arrays", tuple(value)
-    frame = to_pandas(value)
-    if frame is not None and frame.ndim == 2:
+    frame = frame_of(value)
+    if frame is not None and len(frame.shape) == 2:
         return "frame", frame
     other = f"{PAIR}, or a data frame" if pairs else "a name, a path or a data frame; arrays go to X= and y="
     kind = type(value).__name__ + (f" of length {len(value)}" if isinstance(value, list | tuple) else "")
@@ -240,13 +243,14 @@ def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
 
 
 def overlap(one: Any, other: Any) -> bool:
-    """Whether two tables (arrays, lists, sparse matrices, pandas frames) share a row's memory, or are equal whole.
+    """Whether two tables (arrays, lists, sparse matrices, frames) share a row's memory, or are equal whole.
 
     Views and slices share it. A copy of some rows does not: no such thing is looked for, because an answer that a
     single record decides would tell of that record.
     """
     if one is other:
         return True
+    one, other = (table if (frame := frame_of(table)) is None else frame for table in (one, other))
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         rows = {id(row) for row in one if isinstance(row, list)}
         return any(id(row) in rows for row in other)
@@ -256,10 +260,9 @@ def overlap(one: Any, other: Any) -> bool:
 
 def _blocks(table: Any) -> dict[Any, np.ndarray[Any, Any]]:
     """Arrays that hold a table's numbers, those of a frame by column."""
-    if hasattr(table, "iloc"):
-        columns = ((name, table.iloc[:, k]) for k, name in enumerate(table.columns))
-        plain = ((name, column) for name, column in columns if isinstance(column.dtype, np.dtype))
-        return {name: column.to_numpy() for name, column in plain}
+    if hasattr(table, "to_native"):
+        columns = {name: table.get_column(name) for name in table.columns}
+        return {name: column.to_numpy() for name, column in columns.items() if column.dtype.is_numeric()}
     block = getattr(table, "data", None) if hasattr(table, "tocsr") else table
     return {None: block} if isinstance(block, np.ndarray) else {}
 
@@ -270,6 +273,6 @@ def _equal(one: Any, other: Any) -> bool:
         return False
     if hasattr(one, "tocsr"):
         return bool((one != other).nnz == 0)
-    if hasattr(one, "iloc"):
-        return bool(one.equals(other))
+    if hasattr(one, "to_native"):
+        return bool(one.to_dict(as_series=False) == other.to_dict(as_series=False))
     return isinstance(one, np.ndarray) and np.array_equal(one, other)

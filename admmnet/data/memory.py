@@ -1,11 +1,10 @@
-"""Data frames of a caller, as the tables that csv files would be; they are read through pandas (extra ``frames``)."""
+"""Frames and arrays of a caller, as the tables that csv files would be; frames of any library, by narwhals."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
@@ -30,53 +29,43 @@ from admmnet.data.table import (
 from admmnet.errors import RequestError, article, short
 from admmnet.types import Matrix
 
-SPEAKERS = ("to_pandas", "__dataframe__", "__arrow_c_stream__")
-"""What frames and series of other libraries have, one of them at least."""
 DATES = (datetime.date, datetime.time, datetime.timedelta)
-_DATES = "{} holds dates or times: make a number of it, such as days since a public date, or drop it"
+PLAIN_HOMES = "builtins", "numpy", "scipy", "pathlib", "types"
+"""Packages whose values are no frames."""
 
 
-def to_pandas(value: Any) -> Any:
-    """Frame or series of pandas for what speaks for one, of any library; None for anything else.
+def frame_of(value: Any) -> Any:
+    """Frame or series of narwhals for one of any library whose rows are in memory; None for anything else.
 
-    A RequestError says that pandas is missing, or that the other library cannot hand its frame over.
+    A RequestError says that columns of a frame have no names of their own.
     """
-    home = type(value).__module__.partition(".")[0]
-    if home != "pandas" and (isinstance(value, type) or not any(hasattr(value, word) for word in SPEAKERS)):
+    if type(value).__module__.partition(".")[0] in PLAIN_HOMES:
         return None
-    try:
-        import pandas as pd
-    except ImportError:
-        raise RequestError(
-            f"a {type(value).__name__} of {home} is read through pandas: pip install 'admmnet[frames]'"
-        ) from None
-    try:
-        if home == "pandas":
-            found = value
-        elif hasattr(value, "to_pandas"):
-            found = value.to_pandas()
-        elif hasattr(value, "__arrow_c_stream__"):
-            import pyarrow
+    import narwhals as nw  # imported here: other records do without it
 
-            found = pyarrow.table(value).to_pandas()
-        else:
-            with warnings.catch_warnings():  # of its going: pandas 4 has none
-                warnings.simplefilter("ignore")
-                found = pd.api.interchange.from_dataframe(value)
-    except Exception as error:
-        raise RequestError(
-            f"a {type(value).__name__} of {home} cannot be handed over to pandas ({type(error).__name__}): make a "
-            "pandas.DataFrame of it"
-        ) from None
-    return found if isinstance(found, pd.DataFrame | pd.Series) else None
+    try:
+        return nw.from_native(value, eager_only=True, allow_series=True)
+    except nw.exceptions.NarwhalsError as error:
+        raise RequestError(f"the frame: {' '.join(str(error).split())}: every column needs a name of its own") from None
+    except TypeError:
+        if isinstance(value, type) or not hasattr(value, "__arrow_c_stream__"):
+            return None
+    try:
+        return nw.from_arrow(value, backend="pyarrow")
+    except ImportError:
+        raise RequestError("Arrow's stream is read by pyarrow: pip install 'admmnet[frames]'") from None
+
+
+def with_column(frame: Any, name: str, values: Any) -> Any:
+    """A frame with one column more."""
+    own = type(frame).from_dict({name: np.asarray(values).tolist()}, backend=frame.implementation)
+    return frame.with_columns(own.get_column(name))
 
 
 def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
-    """Names of a pandas frame's columns as texts, each a different one; else a RequestError."""
-    if frame.columns.nlevels > 1:
-        raise RequestError(
-            f"{prefix}the frame's columns have {frame.columns.nlevels} levels of names: give every column one name"
-        )
+    """Names of a frame's columns as texts, each a different one; else a RequestError."""
+    if levels := max((len(name) for name in frame.columns if isinstance(name, tuple)), default=0):
+        raise RequestError(f"{prefix}the frame's columns have {levels} levels of names: give every column one name")
     names = tuple(str(name).strip() for name in frame.columns)
     for k, name in enumerate(names):
         if name.encode(errors="ignore").decode() != name:  # half of a surrogate pair cannot be written
@@ -87,60 +76,51 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
 
 
 def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
-    """A pandas frame as the table that a csv file would be: texts, "" where a cell is missing.
+    """A frame as the table that a csv file would be: texts, "" where a cell is missing.
 
-    A RequestError says that it has no records or no names, and, where a column is read, that it holds dates, complex
-    numbers, or objects that are neither text nor number.
+    A RequestError says that it has no records or no names, and, where a column is read, that it holds what is neither
+    text nor number.
     """
+    frame = frame_of(frame)
     names = names_of_columns(frame, prefix)
     if 0 in frame.shape:
         raise RequestError(f"{prefix}the frame of shape {frame.shape} is empty: give at least one record")
-    place = {name: k for k, name in enumerate(names)}
+    place = dict(zip(names, frame.columns, strict=True))
 
     @cache
     def read(name: str) -> RawColumn:
-        return text_of_column(frame.iloc[:, place[name]], f"{prefix}column {name!r}")
+        return text_of_column(frame.get_column(place[name]), f"{prefix}column {name!r}")
 
     return RawTable(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
 
 
 def kinds_of(frame: Any) -> dict[str, str]:
-    """Kind of each column of a pandas frame by its type: ``numeric``, or ``categorical`` of all that is no number."""
-    types = zip(names_of_columns(frame), frame.dtypes, strict=True)
-    return {name: "numeric" if getattr(dtype, "kind", "O") in "fiu" else "categorical" for name, dtype in types}
+    """Kind of each column of a frame by its type: ``numeric``, or ``categorical`` of all that is no number."""
+    frame = frame_of(frame)
+    types = zip(names_of_columns(frame), frame.columns, strict=True)
+    return {name: "numeric" if frame.get_column(own).dtype.is_numeric() else "categorical" for name, own in types}
 
 
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
-    """Names and numbers (n, d) of a pandas frame, nan where a cell is missing; a RequestError if it holds others."""
-    if frame.ndim != 2:
+    """Names and numbers (n, d) of a frame, nan where a cell is missing; a RequestError if it holds others."""
+    import narwhals as nw
+
+    if isinstance(frame, nw.Series):
         raise RequestError(f"{prefix}X is a series: give a frame, such as X.to_frame()")
-    names = names_of_columns(frame, prefix)
-    kinds = [getattr(dtype, "kind", "O") for dtype in frame.dtypes]
-    others = [name for name, kind in zip(names, kinds, strict=True) if kind not in "fiub"]
-    if others:
+    names, columns = names_of_columns(frame, prefix), list(map(frame.get_column, frame.columns))
+    fits = [column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns]
+    if others := [name for name, fit in zip(names, fits, strict=True) if not fit]:
         raise RequestError(
             f"{prefix}X has columns that are no numbers, {listed(others, 4)}: give the whole frame with its label "
             "column and a schema: run(data=frame, label=NAME, schema=FILE)"
         )
-    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    return names, np.column_stack([column.cast(nw.Float64).to_numpy().astype(np.float64) for column in columns])
 
 
 def text_of_column(series: Any, what: str) -> RawColumn:
-    """Texts of a pandas series; a RequestError if it holds what no csv file holds. ``what`` says where."""
-    import pandas as pd
-
-    kind = getattr(series.dtype, "kind", "O")
-    if kind in "mM" or isinstance(series.dtype, pd.PeriodDtype):
-        raise RequestError(_DATES.format(what))
-    if kind == "c":
-        raise RequestError(f"{what} holds complex numbers: make two columns of them, real and imaginary")
-    if series.dtype == object:
-        missing = series.isna().to_numpy()
-        return column_of_cells([None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)], what)
-    codes, found = pd.factorize(series)
-    levels = column_of_cells([*found.tolist(), None], what)  # the last for missing cells
-    column = levels.codes[codes]  # -1 is the last
-    return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
+    """Texts of a series; a RequestError if it holds what no csv file holds. ``what`` says where."""
+    cells = zip(series.to_list(), series.is_null().to_list(), strict=True)
+    return column_of_cells([None if gone else value for value, gone in cells], what)
 
 
 def column_of_cells(values: Sequence[Any], what: str) -> RawColumn:
@@ -171,7 +151,9 @@ def text_of(value: Any, what: str) -> str:
             return ""
         return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
     if isinstance(value, DATES):
-        raise RequestError(_DATES.format(what))
+        raise RequestError(
+            f"{what} holds dates or times: make a number of it, such as days since a public date, or drop it"
+        )
     raise RequestError(f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it")
 
 
@@ -252,7 +234,7 @@ def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
     if hasattr(X, "tocsr"):
         _check_kind(X.dtype.kind, X.shape, prefix)
         return (), _csr(X, prefix)
-    if (frame := to_pandas(X)) is not None:
+    if (frame := frame_of(X)) is not None:
         return numbers_of(frame, prefix)
     array = array_of(X, "X", prefix)
     _check_kind(array.dtype.kind, array.shape, prefix)
@@ -290,15 +272,13 @@ def _labels(y: Any, n: int, prefix: str) -> RawColumn:
     """Labels as the texts that a file would have."""
     if y is None:
         raise RequestError(f"{prefix}y is missing: rows X go with labels y, one a row")
-    series = to_pandas(y)
-    if series is not None and series.ndim == 1:
-        check_length((len(series),), n, prefix)
+    if (series := frame_of(y)) is not None:
+        if len(series.shape) == 2:
+            raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
+        check_length(series.shape, n, prefix)
         column = text_of_column(series, f"{prefix}y")
-        truths = {"True": "1", "False": "0"}
-        column = column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
-        return _labelled(column, prefix)
-    if series is not None:
-        raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
+        truths = {"True": "1", "False": "0"} if str(series.dtype) == "Boolean" else {}
+        return _labelled(column.mapped(lambda text: truths.get(text, text)), prefix)
     array = array_of(y, "y", prefix)
     check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":

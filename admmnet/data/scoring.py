@@ -7,11 +7,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.encode import refuse_text
-from admmnet.data.memory import frame_table, table_of, to_pandas
+from admmnet.data.memory import frame_of, frame_table, table_of, with_column
 from admmnet.data.records import NewRows
 from admmnet.data.rows import drawn, encoded, every, fit, names_of
 from admmnet.data.schema import Numeric, Schema
@@ -32,12 +31,12 @@ def in_memory(data: Any, label: str, *, labelled: bool, finite: bool) -> RawTabl
     if isinstance(data, str | Path):
         return None
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    frame = to_pandas(X)
-    if frame is None or frame.ndim == 1:
+    frame = frame_of(X)
+    if frame is None or len(frame.shape) == 1:
         if labelled and y is None:
             raise RequestError("y is missing: give the labels of X")
         return table_of(X, y, "", "X", finite=finite, labelled=y is not None)
-    return frame_table(frame if y is None else frame.assign(**{label: np.asarray(y)}), "", "the frame")
+    return frame_table(frame if y is None else with_column(frame, label, y), "", "the frame")
 
 
 def load_new(

@@ -16,7 +16,7 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.memory import kinds_of, to_pandas
+from admmnet.data.memory import frame_of, kinds_of, with_column
 from admmnet.data.schema import Categorical, Rule, Schema, parse_schema, to_table
 from admmnet.data.settings import ENCODE, FROM, GROUPS
 from admmnet.data.table import listed
@@ -97,11 +97,11 @@ class NetworkEstimator(Estimator):
             while label in frame.columns:
                 label += "_"
             schema |= to_table(Schema(label=label, rules=self._rules, drop=("*",)))
-            records = {"data": frame.assign(**{label: y})}
+            records = {"data": with_column(frame, label, y)}
         parts = self._parts(len(y), groups)
         if parts is not None:
             whole = records.get("data")
-            records = {"shards": [(X[part], y[part]) if whole is None else whole.iloc[part] for part in parts]}
+            records = {"shards": [(X[part], y[part]) if whole is None else whole[part] for part in parts]}
         found = run_on(
             self.account,
             self._seed(),
@@ -200,14 +200,14 @@ class NetworkEstimator(Estimator):
 
 def rules_in(X: Any) -> tuple[Rule, ...]:
     """Each column of a frame by its type; none of an array, whose columns are numbers."""
-    frame = to_pandas(X)
+    frame = frame_of(X)
     kinds = {} if frame is None else kinds_of(frame)
     return parse_schema({"columns": {name: {"kind": kind} for name, kind in kinds.items()}}).rules
 
 
 def _frame(X: Any) -> Any:
-    """Frame of pandas; RequestError if X is none."""
-    frame = to_pandas(X)
+    """Frame of narwhals; RequestError if X is none."""
+    frame = frame_of(X)
     if frame is None:
         raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
     return frame

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from admmnet.data.memory import frame_of
 from admmnet.errors import RequestError, short
 from admmnet.transport import World, launched_size, open_world
 from admmnet.transport.collective import as_one, install_exception_hook, share
@@ -121,8 +122,8 @@ def _columns(part: Any) -> Iterator[Any]:
     if hasattr(part, "tocsr"):
         rows = part.tocsr()
         yield from (rows.data, rows.indices, rows.indptr)
-    elif hasattr(part, "iloc") and getattr(part, "ndim", 1) == 2:
-        yield from (part.iloc[:, k].to_numpy() for k in range(part.shape[1]))
+    elif (frame := frame_of(part)) is not None and len(frame.shape) == 2:
+        yield from (frame.get_column(name).to_numpy() for name in frame.columns)
     else:
         yield part
 

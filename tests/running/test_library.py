@@ -199,13 +199,18 @@ def test_missing_cells_are_not_made_up(tmp_path: Path) -> None:
             run(data=frame, schema=SCHEMA, out=tmp_path / "run", **PLAIN)
 
 
-def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pandas_is_not_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    table = pyarrow.Table.from_pandas(FRAME)
+    whole = run(data=FRAME, schema=SCHEMA, out=tmp_path / "whole", **PLAIN)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        RequestError, match=r"a Table of pyarrow is read through pandas: pip install 'admmnet\[frames\]'"
-    ):
-        run(data=pyarrow.table({"a": [1]}), label="a", out=tmp_path / "run", **PLAIN)
-    assert run(X=X, y=y, out=tmp_path / "run", **PLAIN).summary["data"]["train"] == 180
+    same(run(data=table, schema=SCHEMA, out=tmp_path / "run", **PLAIN), whole)
+
+    def lacking(*given: Any, **more: Any) -> Any:
+        raise ModuleNotFoundError("pyarrow")
+
+    monkeypatch.setattr("narwhals.from_arrow", lacking)
+    with pytest.raises(RequestError, match=r"Arrow's stream is read by pyarrow: pip install 'admmnet\[frames\]'"):
+        run(data=Capsule(FRAME), schema=SCHEMA, out=tmp_path / "none", **PLAIN)
 
 
 # private runs

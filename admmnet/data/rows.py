@@ -418,8 +418,9 @@ def check_room(source: Source, rows: int, settings: DataSettings) -> None:
 def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> None:
     """Scale rows of finite numbers (n, d), dense or CSR, to 2-norm 1 in place, each by itself.
 
-    Refused are rows of zeros, and numbers so large that their projection has no norm. Where rows are taken as they are,
-    longer ones than 1 are refused; a norm that is above 1 by no more than float32 rounds becomes 1.
+    Refused are rows of zeros, but for new ones without labels, and numbers so large that their projection has no norm.
+    Where rows are taken as they are, longer ones than 1 are refused; a norm that is above 1 by no more than float32
+    rounds becomes 1.
     """
     sizes = norms(X)
     with about(source.file):
@@ -432,12 +433,16 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
         if odd.size:
             largest = np.ones(len(sizes))
             largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if is_sparse(X) else np.abs(X[odd]).max(axis=1)
-            refuse(f"{source.table.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(largest == 0))
+            zero = largest == 0
+            if not np.isnan(source.y).all():
+                refuse(f"{source.table.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(zero))
+            largest[zero] = 1.0
             refuse(
                 f"{source.table.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest))
             )
             divide(X, largest)
             sizes[odd] = norms(X[odd])
+            sizes[zero] = 1.0
     divide(X, sizes)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from admmnet.config.run_config import RunConfig, own_settings
@@ -120,6 +121,8 @@ def fit(
     kind.require_covered(accepted=seed is not None or config.data_dependent)
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
+    if task == "real" and not np.all(np.abs(np.asarray(y, dtype=float)) <= 1.0):
+        raise RequestError("a target is above 1 in size: scale targets to [-1, 1] by public bounds")
     schema = {"targets": [-1.0, 1.0]} if task == "real" else None
     words = {"algorithm": algorithm, "no_intercept": not fit_intercept, "schema": schema, **settings}
     ran = run_on(account, seed, X=X, y=y, **words)

@@ -142,3 +142,11 @@ def test_columns_scaled_by_private_records_must_be_accepted() -> None:
     with pytest.raises(RequestError, match="which no ledger covers"):
         fit(X, y, **words)
     assert fit(X, y, data_dependent=True, **words).theta.shape == (X.shape[1] + 1,)
+
+
+def test_targets_beyond_their_range_are_refused_and_an_empty_row_has_the_score_0() -> None:
+    X, y = people()
+    with pytest.raises(RequestError, match="a target is above 1 in size"):
+        fit(X, 3.0 * y, algorithm="dp-sgd", task="real", loss="squared", seed=0)
+    found = fit(X, y, algorithm="dp-sgd", fit_intercept=False, seed=0)
+    np.testing.assert_array_equal(found.rows(np.zeros((2, X.shape[1]))) @ found.theta, [0.0, 0.0])

@@ -21,6 +21,7 @@ GONE = {
     "--drop-burst": "--drop loses messages one by one",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
     "--answer gossip": "--answer average gives every agent the exact mean",
+    "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",
     "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
     "--plain": "lines to the relay are always encrypted",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -32,7 +31,6 @@ from admmnet.methods.single_site.coordinate import DPSCD, SeqDPSCD
 from admmnet.methods.single_site.single_pass import BANCO
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
-from admmnet.privacy.events import SubsampledGaussian
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
@@ -213,16 +211,3 @@ LOOKS: dict[type, Callable[..., StepSeen]] = {
     OnlineSteps: _online,
 }
 """What a step of each kind shows."""
-
-
-def half_booked(trials: StepTrials) -> Totals:
-    """What is booked by a ledger that forgets every other step.
-
-    RequestError if one charge pays for one step of each record.
-    """
-    event = trials.series.event(trials.method.known(trials.records))
-    if not isinstance(event, SubsampledGaussian) or event.steps < 2:
-        raise RequestError(
-            f"bug = 'forget-charges' does not go with {trials.config.algorithm}, charged once: take halve-noise"
-        )
-    return Totals.of([(replace(event, steps=event.steps // 2), 1)], str(trials.method.settings.method))

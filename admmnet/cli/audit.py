@@ -36,17 +36,7 @@ def refused() -> set[str]:
 class _Audit(SettingsCommand):
     """Settings of the method that is named first."""
 
-    more = "A method's own settings: admmnet audit NAME --help. What strangers learn: admmnet audit gossip --help."
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
-    ) -> click.Context:
-        """That of ``audit gossip`` where it is asked for, which has flags of its own."""
-        if args[:1] != ["gossip"]:
-            return super().make_context(info_name, args, parent, **extra)
-        from admmnet.cli.gossip import gossip
-
-        return gossip.make_context(f"{info_name} gossip", args[1:], parent, **extra)
+    more = "A method's own settings: admmnet audit NAME --help."
 
     def methods(self) -> list[str]:
         """Those with a proof."""
@@ -79,7 +69,6 @@ class _Audit(SettingsCommand):
     help="in the canary's place: its mirror image, or zeros (default: by the proof's relation)",
 )
 @click.option("--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent")
-@click.option("--bug", metavar="NAME", help="plant a bug: halve-noise, forget-charges")
 @jobs_flag
 @executor_flag
 @output_flags
@@ -92,7 +81,6 @@ def audit(
     confidence: float,
     canary: Any,
     records: int,
-    bug: str | None,
     jobs: int | None,
     quiet: bool,
     as_json: bool,
@@ -112,7 +100,7 @@ def audit(
     for word in sorted(given.keys() & refused()):
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
-    request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records, bug)
+    request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records)
     with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress, executor=executor)
     if found.undrawn is not None:

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, Mechanism, Trial, draw, judge, readable
+from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, draw, judge, readable
 from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import Canary, MethodTrials, settings_for
-from admmnet.auditing.planted import planted
-from admmnet.auditing.steps import StepTrials, half_booked
+from admmnet.auditing.steps import StepTrials
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.folder import locked, read_about, refuse_others
 from admmnet.experiments.parsing import parse_entry
@@ -51,7 +50,6 @@ class AuditRequest:
     confidence: float = 0.99  # of either bound
     canary: Canary | None = None  # what is in its place in world 0; None for what the proof is about
     records: int = 1000  # n of the agent
-    bug: str | None = None  # of `planted.BUGS`
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,6 @@ class Subject:
     settings: tuple[tuple[str, Any], ...]
     canary: Canary | None
     records: int
-    bug: str | None
 
     def key(self) -> dict[str, Any]:
         """Everything as JSON takes it."""
@@ -71,44 +68,16 @@ class Subject:
     @property
     def trials(self) -> MethodTrials | StepTrials:
         """The method's trials."""
-        return _trials(replace(self, bug=None))
+        return _trials(self)
 
     @property
     def delta(self) -> float:
         """Of all epsilons."""
         return float(self.trials.config.delta)
 
-    def mechanism(self) -> Mechanism:
-        """The trials, and of steps what a bug books; RequestError if the bug would change nothing."""
-        trials = self.trials
-        if self.bug != "forget-charges":
-            return trials
-        if isinstance(trials, StepTrials):
-            return _Forgetful(trials)
-        if trials.method.rounds < 2:
-            raise RequestError(
-                f"bug = 'forget-charges' does not go with {self.algorithm} of one round, charged once: take "
-                "halve-noise, or more --rounds where it has them"
-            )
-        return trials
-
     def drawn(self, world: World, seed: int, places: range) -> Drawn:
-        """Trials of these places, with the bug."""
-        mechanism = self.mechanism()
-        with planted(self.bug):
-            return draw(mechanism, world, seed, places, self.delta)
-
-
-class _Forgetful:
-    """Steps of which every other one is booked."""
-
-    def __init__(self, trials: StepTrials) -> None:
-        self._trials, self._booked = trials, half_booked(trials)
-        self.name, self.reading = trials.name, trials.reading
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """As the steps are."""
-        return self._trials.draw(world, rng)._replace(spent=self._booked)
+        """Trials of these places."""
+        return draw(self.trials, world, seed, places, self.delta)
 
 
 @lru_cache(maxsize=4)
@@ -155,7 +124,6 @@ class Audited:
             "name": self.request.name,
             "canary": self.request.canary or ("mirror" if self.adjacency == "replace-one" else "zeros"),
             "adjacency": self.adjacency,
-            "bug": self.request.bug,
             "epsilon_target": self.target,
             "holds": self.audit.holds,
             "exceeds_published": None if published is None else best > published,
@@ -188,8 +156,7 @@ def run_audit(
         refuse_others(folder, ((word, before.get(word), now.get(word)) for word in sorted(before | now)))
 
     read_about(folder / FILE, agree)
-    subject.mechanism()  # what cannot be audited is refused before anything is written
-    replace(subject, bug=None).drawn(1, request.seed, range(1))
+    subject.drawn(1, request.seed, range(1))  # what cannot be audited is refused before anything is written
     able = drawable(folder, None)
     with Pool(jobs, watch, executor) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
@@ -222,8 +189,7 @@ def subject_of(request: AuditRequest) -> Subject:
         raise RequestError(f"{entry.algorithm} has no proven privacy, and so nothing to audit: name a method that has")
     forms = {"method": entry.method, "accountant": entry.accountant}
     settings = tuple(sorted((dict(request.settings) | forms).items()))
-    with planted(request.bug):
-        return Subject(entry.algorithm, settings, request.canary, request.records, request.bug)
+    return Subject(entry.algorithm, settings, request.canary, request.records)
 
 
 def _all(pool: Pool, folder: Path, subject: Subject, request: AuditRequest) -> tuple[Drawn, Drawn]:
@@ -283,14 +249,13 @@ def picture_of(found: Audited) -> Picture:
         curves.append(Curve(f"{word} {epsilon:.3g}", Look(colour, "", dash), chance, allowed))
     rate = "share of trials that pass a threshold, without the canary"
     panel = Panel("", rate, "with the canary", tuple(curves))
-    bug = "" if own.bug is None else f", bug {own.bug}"
     reading = "" if audit.lower_gaussian is None else f", {audit.lower_gaussian:.3g} by the Gaussian reading"
     note = (
         f"{audit.trials:,} trials a world, {own.records} records, {found.adjacency}, delta = {audit.delta:g}; "
         f"epsilon is at least {audit.lower:.3g} by counting{reading} ({audit.confidence:.0%}); "
         "the measured curve scatters, the bounds alone count"
     )
-    return Picture(f"{found.title}{bug}", ((panel,),), note, height=3.4)
+    return Picture(f"{found.title}", ((panel,),), note, height=3.4)
 
 
 def most(chance: Vector, epsilon: float, delta: float) -> Vector:

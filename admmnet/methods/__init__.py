@@ -16,19 +16,7 @@ if TYPE_CHECKING:
 
 
 TAKEN = (
-    {
-        "algorithms",
-        "answered",
-        "as_json",
-        "bug",
-        "canary",
-        "confidence",
-        "config",
-        "debug",
-        "dry_run",
-        "executor",
-        "part",
-    }
+    {"algorithms", "answered", "as_json", "canary", "confidence", "config", "debug", "dry_run", "executor", "part"}
     | {"epsilons", "explain", "failure", "grid", "h", "help", "id", "jobs", "json", "log", "log_level", "metrics"}
     | {"name", "network", "network_file", "number", "parent", "plain", "plot", "quick", "quiet", "records", "report"}
     | {"reference_norm", "resplit", "restarts", "sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds"}

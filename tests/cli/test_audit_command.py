@@ -1,4 +1,4 @@
-"""admmnet audit: bounds, bugs, files, resumption."""
+"""admmnet audit: bounds, files, resumption."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from admmnet.experiments.audits import AuditRequest, most, run_audit, subject_of
 from admmnet.experiments.pool import Pool
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
+from tests.auditing.planted import halved_noise, planted
 from tests.command_runs import Admmnet
 
 
@@ -57,7 +58,8 @@ def test_a_sound_method_passes_and_half_its_noise_does_not(tmp_path: Path, capsy
     assert told["lower_gaussian"] < gaussian_epsilon(10.0, 1e-5)
     assert (told["canary"], told["adjacency"], told["published"]) == ("mirror", "replace-one", None)
     assert (tmp_path / "a" / "audit.png").stat().st_size > 5000
-    assert audited(tmp_path / "b", *SMALL, "--jobs", "1", "--bug", "halve-noise", trials=150) == 1
+    with planted(halved_noise()):
+        assert audited(tmp_path / "b", *SMALL, "--jobs", "1", trials=150) == 1
     assert not result(tmp_path / "b")["holds"]
     error = capsys.readouterr().err
     assert "is proven: the program violates its proof" in error
@@ -138,11 +140,8 @@ def test_help_lists_what_can_be_audited_alone(admmnet: Admmnet) -> None:
         (("pp-admm", "--trials", "3"), "trials = 3 is too few: at least 20"),
         (("pp-admm", "--confidence", "1"), "confidence = 1.0 is not allowed"),
         (("pp-admm", "--records", "3"), "records = 3 is not allowed: it must lie in [20, 1e+06]"),
-        (("pp-admm", "--bug", "foo"), "there are halve-noise, forget-charges"),
         (("pp-admm", "--delta", "auto"), "delta = 'auto' does not go with audit"),
         (("dp-sgd", "--canary", "mirror"), "take --canary zeros"),
-        (("song-sgd", "--bug", "forget-charges"), "take halve-noise"),
-        (("noisy-gd", "--rounds", "1", "--bug", "forget-charges"), "noisy-gd of one round, charged once"),
         (("noisy-gd", "--trust", "masked", "--colluders", "1"), "trust = 'masked' is not audited here"),
     ],
 )
@@ -155,7 +154,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
 
 def test_numbers_that_overflow_are_a_failure_and_no_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("--learning-rate", "1e9", "--regularisation", "1", "--batch", "20", "--epochs", "40")
-    ended = audited(tmp_path / "a", *words, "--records", "20", "--epsilon", "4", "--bug", "halve-noise", name="dp-sgd")
+    ended = audited(tmp_path / "a", *words, "--records", "20", "--epsilon", "4", name="dp-sgd")
     error = capsys.readouterr().err
     assert ended == 3
     assert "have no score, the first is nan: its numbers overflowed" in error

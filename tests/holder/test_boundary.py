@@ -47,7 +47,6 @@ SECRETS = {
     ("admmnet/running/checkpoint/state.py", "node_state"),
     ("admmnet/running/checkpoint/restoring.py", "restore_node"),
     ("admmnet/running/node.py", "closing"),
-    ("admmnet/auditing/planted.py", "_halved"),  # how noise is drawn, not whose records: a bug for audits
 }
 """Functions that may look behind a door, which opens in simulations alone."""
 SIMULATED = {

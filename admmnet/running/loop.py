@@ -208,7 +208,11 @@ def execute(
         rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
-        if shown < done or (done == start and not alone):
+        if alone and done == start:  # it had ended: its last epoch is observed again, too
+            observer.close()
+            observer = Observer(plan, transport, blocks, folder, start - 1)
+            opened.callback(observer.close)
+        if shown < done or done == start:
             observer.observe(done - 1, rounds.heard)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)

@@ -260,9 +260,11 @@ SITES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("strangers")
 @pytest.mark.parametrize("name", SITES)
-def test_single_site_methods_go_on_with_what_a_seeded_checkpoint_keeps(name: str, site: OneSite) -> None:
+@pytest.mark.parametrize("after", [2, 4])
+def test_single_site_methods_go_on_with_what_a_seeded_checkpoint_keeps(name: str, after: int, site: OneSite) -> None:
+    """Also where nothing is left but the end: after the last of five epochs."""
     whole = site.whole("whole", **SITES[name])
-    cut = site.interrupted("cut", 2, checkpoint_every=1, **SITES[name])
+    cut = site.interrupted("cut", after, checkpoint_every=1, **SITES[name])
     assert_same(whole, site.resume(cut))
 
 

@@ -20,7 +20,7 @@ from admmnet.errors import RequestError
 @click.option("--width", type=click.Choice(["column", "page"]), default="page", help="3.4 or 7 inches")
 @click.option("--title", metavar="TEXT", help="heading (default: method, data, agents, budget)")
 def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
-    """Draw a run's error, loss, privacy, consensus gap, broadcasts and graph; of several runs, the first four."""
+    """Draw error, loss, privacy, consensus gap and broadcasts of runs, and the graph of one."""
     from admmnet.report.run_plot import plot_run
 
     if out.is_dir():

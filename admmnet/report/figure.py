@@ -117,8 +117,8 @@ class Panel:
     """One pair of axes.
 
     ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis: rules beyond are arrows at
-    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws what is no curve, ``patches``
-    are words and colours for the legend. With ``own_legend`` what no other panel has is explained over these axes.
+    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws all but the curves. With
+    ``own_legend`` the entries that no other panel has are explained over these axes.
     """
 
     title: str
@@ -132,7 +132,6 @@ class Panel:
     ylim: tuple[float | None, float | None] | None = None
     whole: str = ""
     paint: Callable[[Any], None] | None = None
-    patches: tuple[tuple[str, str], ...] = ()
     own_legend: bool = False
 
     def beyond(self, rule: Rule) -> int:
@@ -148,7 +147,7 @@ class Panel:
         found: dict[str, Any] = {c.label: Line2D([], [], **c.look.style()) for c in self.curves}
         found |= {rule.label: Line2D([], [], **rule.style()) for rule in self.rules if not self.beyond(rule)}
         bands = [(band.label, band.colour) for curve in self.curves for band in curve.bands if band.label]
-        for label, colour in (*bands, *self.patches):
+        for label, colour in bands:
             found[label] = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3)
         return {label: sample for label, sample in found.items() if label}
 

@@ -1,4 +1,4 @@
-"""What is painted into a picture and is no curve: who spoke when, the graph, a histogram where that is too large."""
+"""The parts of a picture that are no curves: the graph, and a histogram where that is too large."""
 
 from __future__ import annotations
 
@@ -8,34 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.report.figure import BLUE, DASHES, INK, LABEL, RED, SKY, TICK
-from admmnet.report.series import OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, RunSeries
+from admmnet.report.figure import BLUE, DASHES, INK, LABEL, TICK
+from admmnet.report.series import Floats, RunSeries
 
-STATE_COLOURS = {
-    UNKNOWN: "#ffffff",
-    SILENT: "#eceff2",
-    SPOKE: BLUE,
-    USED_UP: "#c3cbd3",
-    REFUSED: RED,
-    OFFLINE: SKY,
-    RELAYED: "#9ebfda",
-}
-"""In the order of their numbers; no two alike in grey."""
 MOST_DRAWN = 150
 """Most agents of a graph that is drawn: beyond it is not legible, and of a run a histogram tells more."""
 MOST_NUMBERED = 60
-
-
-def broadcasts(axes: Any, run: RunSeries) -> None:
-    """Paint a raster of who spoke when: an agent a row, a round a column."""
-    from matplotlib.colors import ListedColormap
-
-    first, last = int(run.rounds[0]), int(run.rounds[-1])
-    grid = np.full((run.size, last - first + 1), UNKNOWN, dtype=np.int8)
-    grid[:, run.rounds - first] = run.state.T
-    extent = (first - 0.5, last + 0.5, run.size - 0.5, -0.5)
-    colours, ends = ListedColormap(list(STATE_COLOURS.values())), {"vmin": UNKNOWN, "vmax": RELAYED}
-    axes.imshow(grid, cmap=colours, extent=extent, aspect="auto", interpolation="nearest", **ends)
 
 
 def last_spent(run: RunSeries) -> Floats:

@@ -13,11 +13,11 @@ from admmnet.errors import RequestError
 from admmnet.record.format import error
 from admmnet.report import figure, painting
 from admmnet.report.figure import COLOURS, DASHES, INK, MARKERS, Band, Curve, Look, Panel, Rule
-from admmnet.report.series import STATES, UNKNOWN, Floats, RunSeries
+from admmnet.report.series import Floats, RunSeries
 from admmnet.running.yardsticks import WORDS, yardsticks
 
 PANELS = ("error", "loss", "privacy", "gap", "broadcasts", "graph")
-OVERLAID = ("error", "loss", "privacy", "gap")
+OVERLAID = PANELS[:-1]
 """Panels that several runs share."""
 MOST_RUNS = len(COLOURS)
 """Runs that can be told apart."""
@@ -25,7 +25,13 @@ DECADES = 30.0
 """Ratio of largest to smallest value from which an axis counts in powers of ten."""
 MIDDLE, RANGE = "#9ecae8", "#dcecf7"
 """Of the middle half of the agents and of all: lighter than the consensus in grey, too."""
-LINES = {"error": "consensus", "loss": "consensus", "gap": "median agent", "privacy": "largest, proven"}
+LINES = {
+    "error": "consensus",
+    "loss": "consensus",
+    "gap": "median agent",
+    "broadcasts": "median agent",
+    "privacy": "largest, proven",
+}
 """The line of a run that stands alone."""
 
 
@@ -34,7 +40,6 @@ def available(run: RunSeries) -> tuple[str, ...]:
     drawn = {
         name: any(part is not None and np.isfinite(part).any() for part in figures(name, run)) for name in OVERLAID
     }
-    drawn["broadcasts"] = not run.baseline and bool((run.state != UNKNOWN).any())
     # of a large graph a histogram of epsilon is drawn, if there is any
     drawn["graph"] = run.edges is not None and (
         run.size <= painting.MOST_DRAWN or bool(np.isfinite(painting.last_spent(run)).any())
@@ -49,8 +54,8 @@ def figures(name: str, run: RunSeries) -> tuple[Floats | None, Floats | None]:
         return run.network["test_error"] * factor, run.agents["test_error"] * factor
     if name == "loss":
         return run.network.get("train_loss"), run.agents.get("train_loss")
-    if name == "gap":
-        return None, None if run.baseline else run.agents.get("consensus_gap")
+    if name in ("gap", "broadcasts"):
+        return None, None if run.baseline else run.agents.get("releases" if name == "broadcasts" else "consensus_gap")
     if not run.private or not np.isfinite(run.epsilon_spent).any():
         return None, None
     spent = finite_columns(run.epsilon_spent)
@@ -60,7 +65,7 @@ def figures(name: str, run: RunSeries) -> tuple[Floats | None, Floats | None]:
 def measured(name: str, run: RunSeries) -> RunSeries:
     """Return a run at the rounds of which a panel has figures: lines are drawn through those."""
     known = ~np.isnan(run.network["releases"])
-    return run if name in ("privacy", "broadcasts") else run.at(np.flatnonzero(known))
+    return run if name == "privacy" else run.at(np.flatnonzero(known))
 
 
 def ylabel(name: str, runs: Sequence[RunSeries], *, several: bool) -> str:
@@ -76,6 +81,8 @@ def ylabel(name: str, runs: Sequence[RunSeries], *, several: bool) -> str:
         return {"error": "test error in %", None: "test error"}.get(metric, "mean squared test error")
     if name == "loss":
         return "training loss"
+    if name == "broadcasts":
+        return "broadcasts so far"
     if several:
         return "median gap (2-norm)" if name == "gap" else "largest epsilon spent"
     part = "" if runs[0].part is None else f" (agent {runs[0].part})"
@@ -89,7 +96,7 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
         runs = [measured(name, run) for run in runs]
         curves = curves_of(name, runs, words)
         values = [curve.y for curve in curves]
-        ylog = name != "privacy" and _counts_decades(values)
+        ylog = name not in ("privacy", "broadcasts") and _counts_decades(values)
         return Panel(
             "",
             " or ".join(units),
@@ -102,11 +109,6 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
             own_legend=name == "privacy" and not words,
         )
     (run,) = runs
-    if name == "broadcasts":
-        found = set(np.unique(run.state).tolist()) - {UNKNOWN}
-        patches = tuple((STATES[state], colour) for state, colour in painting.STATE_COLOURS.items() if state in found)
-        paint = partial(painting.broadcasts, run=run)
-        return Panel("", units[0], "agent", whole="xy", paint=paint, patches=patches, own_legend=True)
     if run.size <= painting.MOST_DRAWN:
         return network_panel(run)
     return Panel(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import networkx as nx
+import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.record.verdict import mode_of
@@ -15,7 +16,7 @@ from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import folder_names, heading
 from admmnet.report.painting import MOST_DRAWN
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
-from admmnet.report.series import SPOKE, RunSeries, read_series
+from admmnet.report.series import RunSeries, read_series
 from admmnet.running.yardsticks import one_class
 
 if TYPE_CHECKING:
@@ -103,8 +104,9 @@ def _note(runs: Sequence[RunSeries], words: Sequence[str]) -> str:
 
 
 def _all_spoke(run: RunSeries) -> bool:
-    """Whether the panel of broadcasts would have one colour."""
-    return not run.baseline and bool(run.state.size) and bool((run.state == SPOKE).all())
+    """Whether the panel of broadcasts would tell nothing else."""
+    made, known = run.agents["releases"], np.isfinite(run.network["releases"])
+    return not run.baseline and bool(known.any()) and bool((made[known] == run.rounds[known, None] + 1).all())
 
 
 def _check_request(folders: Sequence[str | Path | RunSeries], panels: Sequence[str] | None, width: str) -> None:
@@ -137,7 +139,7 @@ def _chosen(runs: Sequence[RunSeries], panels: Sequence[str] | None) -> list[str
         found = [name for name in usual if name in have]
         if not found or (found == ["graph"] and not len(runs[0].rounds)):
             raise RequestError(f"{runs[0].path} has no finished round: there is nothing to draw yet")
-        return [name for name in found if name != "broadcasts" or not _all_spoke(runs[0])]
+        return [name for name in found if name != "broadcasts" or not all(map(_all_spoke, runs))]
     for name in panels:
         if name not in have:
             raise RequestError(f"--panels {name}: {runs[0].path} has {_MISSING[name]}; leave it out")

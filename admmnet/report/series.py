@@ -1,8 +1,8 @@
-"""A run as arrays: figures of every round, who spoke when, and every agent's epsilon spent so far."""
+"""A run as arrays: figures of every round, and every agent's epsilon spent so far."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,12 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from admmnet.errors import CheckFailed
-from admmnet.faults.model import parse_offline
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.folder import PUBLIC_COLUMNS
 from admmnet.record.forms import AgentEntry, Summary
 from admmnet.record.reader import Run, read_run
 
 Floats = NDArray[np.float64]
-UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, RELAYED = -1, 0, 1, 2, 3, 4, 5
-"""States of an agent in a round, see ``RunSeries.state``."""
-STATES = {
-    UNKNOWN: "not recorded",
-    SILENT: "silent",
-    SPOKE: "spoke",
-    USED_UP: "releases used up",
-    REFUSED: "budget refused",
-    OFFLINE: "offline",
-    RELAYED: "passed on what it heard",
-}
 
 
 def joining(entries: Collection[AgentEntry]) -> dict[int, str]:
@@ -71,16 +59,11 @@ class RunSeries:
     network, agents : dict of str to ndarray
         Columns of metrics.csv (docs/ledger.md), nan where unknown: of the consensus and the sums, (T,); of every
         agent, (T, N). Private runs have none that was computed from training records.
-    state : ndarray of int8, shape (T, N)
-        One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``OFFLINE``: also away;
-        ``UNKNOWN``: metrics.csv has not the round, and its count of releases does not tell either.
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
         Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
         the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
     targets, deltas : ndarray, shape (N,)
         Budget of every agent; nan without one, or where the ledger lies elsewhere.
-    refused_at : dict of int to int
-        Agent to round, of agents refused, as the summary has it: empty in unfinished runs.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
     part : int or None
@@ -92,12 +75,10 @@ class RunSeries:
     rounds: NDArray[np.int64]
     network: dict[str, Floats]
     agents: dict[str, Floats]
-    state: NDArray[np.int8]
     epsilon_spent: Floats
     epsilon_published: Floats
     targets: Floats
     deltas: Floats
-    refused_at: dict[int, int]
     edges: tuple[tuple[int, int], ...] | None
     ledgers: tuple[VerifiedLedger, ...]
     summary: Summary | None
@@ -116,7 +97,7 @@ class RunSeries:
     @property
     def size(self) -> int:
         """Number of agents N."""
-        return int(self.state.shape[1])
+        return int(self.epsilon_spent.shape[1])
 
     @property
     def private(self) -> bool:
@@ -152,7 +133,6 @@ class RunSeries:
             rounds=self.rounds[places],
             network={name: values[places] for name, values in self.network.items()},
             agents={name: values[places] for name, values in self.agents.items()},
-            state=self.state[places],
             epsilon_spent=self.epsilon_spent[places],
             epsilon_published=self.epsilon_published[places],
         )
@@ -185,10 +165,6 @@ def curves(folder: Run) -> RunSeries:
         budget = account.header["budget"]
         if budget["epsilon"] is not None:
             budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
-    entries = [] if summary is None else summary.per_agent
-    away = {} if summary is None else summary.away
-    refused_at = {entry.agent: entry.refused_at for entry in entries if entry.refused_at is not None}
-    joined_at = {agent: np.inf if at is None else at for agent, at in _joined_at(entries).items()}
     ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
     edges = tuple(sorted({(low, high) for low, high in ends})) or None
     return RunSeries(
@@ -197,12 +173,10 @@ def curves(folder: Run) -> RunSeries:
         rounds=rounds,
         network={name: values[:, 0] for name, values in figures.items()},
         agents=agents,
-        state=_states(rounds, agents["releases"], settings, away, refused_at, joined_at),
         epsilon_spent=spent,
         epsilon_published=published,
         targets=budgets[0],
         deltas=budgets[1],
-        refused_at=refused_at,
         edges=edges if folder.part is None else None,
         ledgers=ledgers,
         summary=summary,
@@ -248,51 +222,3 @@ def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], s
         if account.header["method"] == "proven":  # the paper has no figure for it
             both[1, :, account.header["agent"]] = np.nan
     return both[0], both[1]
-
-
-def _states(
-    rounds: NDArray[np.int64],
-    releases: Floats,
-    settings: dict[str, Any],
-    away: Mapping[str, Sequence[str]],
-    refused_at: dict[int, int],
-    joined_at: dict[int, float],
-) -> NDArray[np.int8]:
-    """State (T, N); what happened counts before what did not, and what came from outside before the rest.
-
-    Of rounds between two that were measured an agent has spoken in all in which it was there, in none, or, where it
-    has spoken in some, nobody can tell in which.
-    """
-    size = releases.shape[1]
-    state = np.full(releases.shape, SILENT, dtype=np.int8)
-    (told,) = np.nonzero(~np.isnan(releases[:, 0]))
-    stretch = np.searchsorted(told, np.arange(len(rounds)))  # which ends with a round that was measured
-    none = np.zeros((1, size))
-
-    def grown(total: NDArray[Any]) -> NDArray[Any]:
-        return np.diff(np.vstack([none, total[told], none]), axis=0)[stretch]
-
-    before = np.vstack([none, releases[told]])[stretch]
-    most = settings.get("max_releases")
-    if isinstance(most, int):
-        state[before >= most] = USED_UP
-    for agent, first in refused_at.items():
-        state[rounds >= first, agent] = REFUSED
-    if settings.get("offline") is not None and len(rounds):
-        planned = int(settings.get("rounds", rounds[-1] + 1))
-        for absence in parse_offline(settings["offline"], size, planned):
-            last = np.inf if absence.last is None else absence.last
-            state[(rounds >= absence.first) & (rounds <= last), absence.agent] = OFFLINE
-    for name, ranges in away.items():
-        for begin, _, end in (one.partition("-") for one in ranges):
-            state[(rounds >= int(begin)) & (rounds <= int(end or begin)), int(name)] = OFFLINE
-    there = ~np.isin(state, (REFUSED, OFFLINE))
-    there[told[np.diff(told, prepend=-1) == 1]] = True  # a stretch of one round
-    spoken = grown(releases)
-    in_all = spoken >= grown(np.cumsum(there, axis=0))
-    state[there & (spoken > 0)] = UNKNOWN
-    state[there & (spoken > 0) & in_all] = SPOKE
-    for agent, joined in joined_at.items():
-        state[(rounds < joined) & (state[:, agent] == SPOKE), agent] = RELAYED
-    state[stretch == len(told)] = UNKNOWN
-    return state

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,19 +13,8 @@ from msgspec.structs import replace
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.report.page import make_report
 from admmnet.report.panels import panel
-from admmnet.report.series import (
-    OFFLINE,
-    REFUSED,
-    RELAYED,
-    SILENT,
-    SPOKE,
-    UNKNOWN,
-    USED_UP,
-    RunSeries,
-    joining,
-    read_series,
-)
-from tests.people_runs import put_summary, seal
+from admmnet.report.series import RunSeries, joining, read_series
+from tests.people_runs import seal
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_away
 
 
@@ -52,7 +39,6 @@ def test_figures_are_those_of_the_file(seeded: Path) -> None:
         (5, "pp-admm", True, True, False, "error")
     )  # fmt: skip
     assert run.edges == ((0, 1), (0, 4), (1, 2), (2, 3), (3, 4))
-    assert (run.state == SPOKE).all()
 
 
 def test_odometers_end_where_the_summary_says(gated: Path) -> None:
@@ -70,51 +56,22 @@ def test_odometers_end_where_the_summary_says(gated: Path) -> None:
     assert sum(len(account.events) for account in run.ledgers) > 0
 
 
-def test_who_spoke_is_who_was_charged_for_a_broadcast(gated: Path) -> None:
-    run = read_series(gated)
-    spoke = np.zeros_like(run.state == SPOKE)
-    for account in run.ledgers:
-        for round_, event, _ in account.events:
-            spoke[round_, account.header["agent"]] |= event.mechanism == "gaussian"
-    assert ((run.state == SPOKE) == spoke).all()
-    assert {SILENT, SPOKE} <= set(run.state.ravel().tolist())
-    finished = np.greater_equal(np.cumsum(spoke, axis=0) - spoke, 3)
-    assert ((run.state == USED_UP) == finished).all()
-    assert finished.any()
+def test_lines_go_through_the_rounds_that_were_measured(people: str, tmp_path: Path) -> None:
+    whole = read_series(made(tmp_path / "whole", data=people, rounds=8))
+    run = read_series(made(tmp_path / "some", data=people, rounds=8, measure_every=4))
+    assert run.rounds.tolist() == list(range(8))
+    error = panel("error", [run]).curves[0]
+    assert list(error.x) == [0, 4, 7]
+    assert list(error.y) == (100.0 * whole.network["test_error"][[0, 4, 7]]).tolist()
 
 
-def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(people: str, tmp_path: Path) -> None:
-    gate = {"algorithm": "ipp-admm", "method": "published", "max_releases": 3}
-    plain = {"algorithm": "admm", "epsilon": None}  # whose ledgers list no round
-    cases: dict[str, dict[str, Any]] = {"away": {"offline": "3:3-4"}, "plain": plain, "gate": gate}
-    unknown = []
-    for name, more in cases.items():
-        whole = read_series(made(tmp_path / name, data=people, rounds=8, **more))
-        folder = made(tmp_path / f"{name}-4", data=people, rounds=8, measure_every=4, **more)
-        run = read_series(folder)
-        known = run.state != UNKNOWN
-        assert run.rounds.tolist() == list(range(8))
-        assert (run.state == whole.state)[known].all()
-        assert known[0].all()
-        unknown.append(int((~known).sum()))
-        error = panel("error", [run]).curves[0]
-        assert list(error.x) == [0, 4, 7]
-        assert list(error.y) == (100.0 * whole.network["test_error"][[0, 4, 7]]).tolist()
-    assert unknown[:2] == [0, 0] < unknown[2:]
-
-
-def test_absent_and_refused_agents(people: str, tmp_path: Path) -> None:
+def test_an_absent_agent_neither_spends_nor_speaks(people: str, tmp_path: Path) -> None:
     whole = made(tmp_path / "whole", data=people, offline="3:1-2,4:4-")
     run = read_series(whole)
-    assert np.argwhere(run.state == OFFLINE).tolist() == [[1, 3], [2, 3], [4, 4], [5, 4]]
-    folder = with_away(whole, tmp_path / "away", agent=1, round=3)
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    summary["per_agent"][4]["refused_at"] = 4
-    put_summary(folder, summary)
-    run = read_series(folder)
-    assert run.state[:, 1].tolist() == [SPOKE] * 3 + [OFFLINE] * 3
-    assert run.state[:, 4].tolist() == [SPOKE] * 4 + [OFFLINE] * 2
-    assert run.refused_at == {4: 4}
+    assert np.diff(run.agents["releases"], axis=0, prepend=0).tolist() == [
+        [float(not ((agent == 3 and t in (1, 2)) or (agent == 4 and t >= 4))) for agent in range(5)] for t in range(6)
+    ]
+    run = read_series(with_away(whole, tmp_path / "away", agent=1, round=3))
     assert sum(not ledger.finished for ledger in run.ledgers) == 1
     assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
 
@@ -126,11 +83,9 @@ def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
         gate = {"algorithm": "ipp-admm", "gate_threshold": threshold, "epsilon": 40.0}
         sizes = {"split": "sizes:1:12:1:13:1:1:12:1", "topology": "path:8"}
         found[name] = read_series(made(tmp_path / name, **gate, **sizes))
-    never, joined = (found[name].state for name in names)
-    assert (never[:, [1, 3, 6]] == SPOKE).all()
-    assert (never[:, [2, 4, 5]] == RELAYED).all()
-    assert (never[:, [0, 7]] == SILENT).all()
-    assert (joined[1:] == SPOKE).all()
+    never, joined = (found[name].agents["releases"] for name in names)
+    assert (never[-1] > 0).tolist() == [False, *[True] * 6, False]
+    assert (joined[-1] > 0).all()
     assert joined[0].tolist() == never[0].tolist()
     words = []
     for run in found.values():
@@ -149,18 +104,6 @@ def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     assert page.count(heard) >= 2
 
 
-def test_refusals_come_from_the_summary(gated: Path, tmp_path: Path) -> None:
-    folder = part_of(gated, tmp_path / "run", agent=0, agents=5)
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    for entry in summary["per_agent"][1:]:
-        entry["refused_at"] = 0
-    put_summary(folder, summary)
-    run = read_series(folder)
-    others = run.state[:, 1:]
-    assert ((others == REFUSED) == ~(others == SPOKE)).all()
-    assert (others == REFUSED).any()
-
-
 def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(seeded: Path, tmp_path: Path) -> None:
     run = read_series(unfinished(seeded, tmp_path / "run", rounds=3, agents=5))
     whole = read_series(seeded)
@@ -168,7 +111,6 @@ def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(seeded: Path
     assert run.rounds.tolist() == [0, 1, 2, 3]
     assert (run.agents["test_error"][:3] == whole.agents["test_error"][:3]).all()
     assert np.isnan(run.agents["test_error"][3]).all()
-    assert (run.state[3] == UNKNOWN).all()
     assert (run.epsilon_spent == whole.epsilon_spent[:4]).all()
     assert sum(not ledger.finished for ledger in run.ledgers) == 5
 
@@ -183,7 +125,6 @@ def test_a_run_that_died_before_its_first_round(seeded: Path, tmp_path: Path) ->
         run = read_series(folder)
         assert run.rounds.tolist() == [0]  # its charges
         assert np.isnan(run.network["test_error"]).all()
-        assert run.state.tolist() == [[UNKNOWN] * 5]
 
 
 def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> None:
@@ -191,7 +132,6 @@ def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> 
     assert (run.part, run.size, run.edges) == (3, 5, None)
     assert (run.epsilon_spent[:, 3] == whole.epsilon_spent[:, 3]).all()
     assert np.isnan(np.delete(run.epsilon_spent, 3, axis=1)).all()
-    assert (run.state == whole.state).all()
 
 
 def test_private_runs_open_ones_and_baselines(people: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def calibrate(
     from admmnet.config.defaults import with_delta
     from admmnet.data import declared_classes, declared_task
     from admmnet.methods import fixed
-    from admmnet.running.graphs import graph_of
+    from admmnet.running.graphs import located
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
@@ -83,7 +83,7 @@ def calibrate(
     sizes = [] if records is None else _sizes(records)
     if settings.agents is None and settings.topology is None and len(sizes) > 1:
         settings = settings.changed(agents=len(sizes))
-    _, graph = graph_of(settings.sections.network, settings.graph_seed, None, LocalWorld())
+    _, graph = located(settings, LocalWorld())
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from admmnet.config.run_config import RunConfig
+from admmnet.methods.settings import Given
 
 MOST_DELTA = 1e-5
 """Largest delta that is chosen by itself."""
@@ -21,7 +21,7 @@ def is_loose(delta: float, count: int, own: float) -> bool:
     return delta > (1.0 if delta <= own else 0.1) / count
 
 
-def with_delta(config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None) -> RunConfig:
+def with_delta(config: Given, counts: Collection[int], accounts: Mapping[int, float] | None = None) -> Given:
     """Replace ``delta = "auto"``: an agent's account's delta, else min(1e-5, 0.1 / smallest n_i).
 
     An explicit delta stays, and so does an agent's own of ``[privacy.agents.I]``. ``counts`` are n_i of all agents.

@@ -265,12 +265,6 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         if task != "binary":  # those of a loader's records are known when it has been asked
             require_method(self, task, LEARNS[task], self.data)
 
-    def filled(self, section: Any) -> Self:
-        """The same with what a section says."""
-        said = {name: getattr(section, name) for name in settings_in(type(section))}
-        changes = {name: value for name, value in said.items() if value != getattr(self, name)}
-        return replace(self, **changes) if changes else self
-
     @property
     def graph_seed(self) -> int:
         """First seed of a random graph."""

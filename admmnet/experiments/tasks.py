@@ -25,9 +25,10 @@ Worst = Mapping[int, Totals]
 
 def counted(shelf: Shelf, config: RunConfig) -> list[int]:
     """Training records of every agent."""
-    config, graph = located(fixed(config), LocalWorld())
+    config = fixed(config)
+    own, graph = located(config, LocalWorld())
     agents = range(len(graph))
-    return [*shelf.load(config.request, len(agents), agents).counts.values()]
+    return [*shelf.load(config.changed(**own).request, len(agents), agents).counts.values()]
 
 
 def run_cell(shelf: Shelf, config: RunConfig, folder: Path, trial: bool) -> None:

@@ -27,6 +27,7 @@ from admmnet.running.precheck import precheck, require_room
 from admmnet.running.readout import check_answer
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
+from admmnet.settings import settings_in
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import pairs_of, share
@@ -52,45 +53,46 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             f"algorithm = {config.algorithm!r} runs in one process, and the launcher started {world.size}: leave out "
             f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
         )
-    config = config.filled(fixed(config.chosen_method.of_labels(config.sections.method, config.declared)))
-    config, graph = located(config, world)
-    sections, count = config.sections, len(graph)
-    source = source_of(sections.data, sections.method, sections.run, simulation=simulation)
-    request = read_by(sections.data, world, simulation=simulation)
+    sections = config.sections
+    run, faults = sections.run, sections.faults
+    settings = fixed(config.chosen_method.of_labels(sections.method, config.declared))
+    found, graph = located(config, world)
+    network = replace(sections.network, **{name: found[name] for name in found if name != "split"})
+    data_settings = replace(sections.data, split=found.get("split", config.split))
+    source = source_of(data_settings, settings, run, simulation=simulation)
+    request = read_by(data_settings, world, simulation=simulation)
     request = request if source is None else source.read_by(request)
+    count = len(graph)
     strangers = [agent for agent in config.budgets if int(agent) >= count]
     if strangers:
         raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
     check_answer(config.answer, graph)
     if not given:
         config.check_task()
-    places = layout(graph, block_of(sections.network), world.size)
+    places = layout(graph, block_of(network), world.size)
     owners, by_name = places.owners, simulation and not (config.simulate or config.seeded)
     with ExitStack() as reading:
-        data = read_records(
-            request, sections.method, loader, world, owners, reading, simulation=simulation, by_name=by_name
-        )
+        data = read_records(request, settings, loader, world, owners, reading, simulation=simulation, by_name=by_name)
         if source is not None:
             check_columns(source, data, request)
         how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
-        holders = held(places.blocks[world.rank], data, sections.method, **how)
+        holders = held(places.blocks[world.rank], data, settings, **how)
         deltas = deltas_in(config.account, holders) if config.delta == "auto" and config.budgeted else {}
         own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
         own |= {"account": config.account is not None, "deltas": pairs_of(deltas)}
         told = share(world, own | told_of(holders, data, world), "facts")
     there = [one for one in told if one is not None]
-    machines, mine, faults = [str(one.get("machine")) for one in there], owners[world.rank], sections.faults
+    machines, mine = [str(one.get("machine")) for one in there], owners[world.rank]
     if config.seeded:  # the same bits on all processes, whatever is built where
-        config = config.changed(kernel="c" if all(one.get("kernel") == NAMES["c"] for one in there) else "numpy")
+        run = replace(run, kernel="c" if all(one.get("kernel") == NAMES["c"] for one in there) else "numpy")
     for holder, _ in holders.values():
-        holder.kernel = config.kernel
+        holder.kernel = run.kernel
     counts = counts_of(world, owners, told, holders)
     data = replace(data, counts=counts, shards={} if given else data.shards)
     width = alike_of(world, owners, told, holders, "width", len(data.feature_names))
     alike_of(world, owners, told, holders, "tests", len(data.y_test))
     if config.delta == "auto" and config.budgeted:
-        config = with_delta(config, list(counts.values()), deltas_of(config.account, world, owners, told))
-    network, settings, run = config.sections.network, config.sections.method, config.sections.run
+        settings = with_delta(settings, list(counts.values()), deltas_of(config.account, world, owners, told))
     records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
     with ExitStack() as failing:
         accounts = open_accounts(settings, records, counts, mine, run.resume)
@@ -111,10 +113,10 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             failing.close()  # they are opened again
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
-        config = config.filled(settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
-            config = config.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
-            run = config.sections.run
+            run = replace(run, measure_every=1 if method.open_ended else max(1, method.rounds // 10))
+        filled = {name: getattr(one, name) for one in (settings, run) for name in settings_in(type(one))}
+        config = config.changed(**filled, **found)
         require_room(machines, method, len(agents))
         precheck(method, agents, holders, checkpoints=keeps)
         trouble = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import DataSettings, split_of
@@ -17,43 +17,29 @@ from admmnet.graph.specs import is_random
 from admmnet.methods.settings import MethodSettings
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block
-from admmnet.transport.settings import NetworkSettings
 
 
-def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
-    """Graph of a run, and its settings with the graph, its seed, the number of agents and the split filled in.
+def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
+    """Settings that the graph of a run decides: the graph, its seed, numbers of agents and of a block, and the split.
 
     A method of one site has a graph of one node, and none of those settings. RequestError if there is no such graph.
     """
     if config.baseline:
-        return config, Graph(1)
-    seed = config.graph_seed
-    schedule = None if world.graph is not None else schedule_of(config.topology_schedule, config.agents, seed)
-    network, graph = graph_of(config.sections.network, seed, schedule, world)
-    config, split = config.filled(network), split_of(config.section(DataSettings), len(graph))
-    return config if config.split == split else config.changed(split=split), graph
-
-
-def graph_of(
-    network: NetworkSettings, seed: int, schedule: GraphSchedule | None, world: World
-) -> tuple[NetworkSettings, Graph]:
-    """Graph of a run, and its section with the graph, its seed, the number of agents and of a block filled in.
-
-    RequestError if there is no such graph.
-    """
-    source, graph = network.topology, world.graph  # a network file holds the graph itself
-    if graph is None and schedule is not None:
-        graph = schedule.graph
+        return {}, Graph(1)
+    seed, source, graph = config.graph_seed, config.topology, world.graph  # a network file holds the graph itself
+    if graph is None and config.topology_schedule is not None:
+        graph = read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed).graph
     if graph is None:
-        agents = network.agents
+        agents = config.agents
         if source is None:
             agents = agents or (world.size if world.size > 1 else 5)
         source = source or f"erdos-renyi:{agents}:0.5"
         graph = network_of(source, agents=agents, seed=seed)
     count = len(graph)
-    block = automatic_block(count, world.size) if network.block == "auto" else network.block
+    block = automatic_block(count, world.size) if config.block == "auto" else config.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
-    return replace(network, topology=source, topology_seed=used, agents=count, block=block), graph
+    own = {"topology": source, "topology_seed": used, "agents": count, "block": block}
+    return own | {"split": split_of(config.section(DataSettings), count)}, graph
 
 
 def schedule_of(file: str | None, agents: int | None, seed: int) -> GraphSchedule | None:

@@ -92,7 +92,8 @@ def perform(
                 from admmnet.running.spawn import run_spawned
                 from admmnet.transport.local import LocalWorld
 
-                config, graph = located(config, LocalWorld())
+                own, graph = located(config, LocalWorld())
+                config = config.changed(**own)
                 on: tuple[Any, Any] = asked.on_start, asked.on_round
                 return run_spawned(config, graph, *on, stoppable=stoppable, debug=debug, loader=loader)
             with blaming(config.chosen_method, RunError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,11 +98,6 @@ def say_round(round: int, event: RoundEvent | None) -> None:
     """Tell of a round that is over; its figures are the writer's."""
     figures = {} if event is None else {"rounds": event.rounds, **event.metrics()}
     say("round", f"round {round} is over", "debug", round=round, **figures)
-
-
-def known(value: float) -> float | None:
-    """Return a figure, None for nan and infinity."""
-    return value if math.isfinite(value) else None
 
 
 class Listener:

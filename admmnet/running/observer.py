@@ -13,8 +13,9 @@ import numpy as np
 
 from admmnet.data.figures import test_errors
 from admmnet.holder.holder import SimulatedHolder
+from admmnet.privacy.ledger.form import finite
 from admmnet.record.folder import MetricsFile, mean_of
-from admmnet.running.events import RoundEvent, known
+from admmnet.running.events import RoundEvent
 from admmnet.running.node import Node
 from admmnet.running.plan import Plan
 from admmnet.transport import Transport, edge, is_writer
@@ -198,8 +199,8 @@ class Observer:
         return RoundEvent(
             round,
             self._plan.rounds,
-            known(float(own.get("test_error", np.nan))),
-            known(float(own.get("train_loss", np.nan))) if self._plan.simulation else None,
+            finite(float(own.get("test_error", np.nan))),
+            finite(float(own.get("train_loss", np.nan))) if self._plan.simulation else None,
             {i: float(value) for i, value in enumerate(spent) if 0.0 <= value < np.inf},
             {i: int(count) for i, count in enumerate(self.rows["releases"])},
             tuple(sorted(self._transport.away)),

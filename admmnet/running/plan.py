@@ -92,8 +92,10 @@ class Plan(Struct, frozen=True, dict=True):
 
     @cached_property
     def loss(self) -> Loss:
-        """Loss of every door, one object: doors share facts of one loss."""
-        return loss_of(self.settings)
+        """Loss of every door, whatever the method makes of it; one object, as doors share facts of one loss."""
+        if issubclass(self.settings.chosen_method, SingleSite):
+            return SINGLE_SITE_LOSSES[self.settings.loss]
+        return get_loss(self.settings.loss, self.settings.loss_width)
 
     @property
     def rounds(self) -> int:
@@ -104,13 +106,6 @@ class Plan(Struct, frozen=True, dict=True):
     def task(self) -> str:
         """``binary``, ``classes`` or ``real``: what the labels are."""
         return self.data.task
-
-
-def loss_of(settings: MethodSettings) -> Loss:
-    """Loss of a door: that of the settings, whatever the method makes of them."""
-    if issubclass(settings.chosen_method, SingleSite):
-        return SINGLE_SITE_LOSSES[settings.loss]
-    return get_loss(settings.loss, settings.loss_width)
 
 
 class Public(NamedTuple):
@@ -127,15 +122,6 @@ class Public(NamedTuple):
     alphas: Vector | None = None
 
 
-class Decided(NamedTuple):
-    """Method, plans and contracts of this process's agents, and what comes before the first round."""
-
-    method: Method
-    agents: dict[int, AgentPlan]
-    contracts: dict[int, Contract]
-    prologue: Prologue
-
-
 def decide(
     settings: MethodSettings,
     graph: Graph,
@@ -147,8 +133,10 @@ def decide(
     *,
     changing: bool = False,
     accounted: bool = True,
-) -> Decided:
-    """Choose and calibrate from public facts, in ``as_one``.
+) -> tuple[Method, dict[int, AgentPlan], dict[int, Contract], Prologue]:
+    """Method, plans and contracts of this process's agents, and what comes before the first round, in ``as_one``.
+
+    All follows from public facts, and from accounts.
 
     ``changing`` says that members of the run will change, ``accounted`` that somebody has an account.
     RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
@@ -176,7 +164,7 @@ def decide(
 
         ratios = gather_owned(world, owners, ratio, fits, "share of sensitivity in the noise", topic="ratio")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
-    return Decided(method, planned, contracts, prologue)
+    return method, planned, contracts, prologue
 
 
 def _planned(

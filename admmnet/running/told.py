@@ -101,7 +101,7 @@ def nominal_of(
 
     mine = {i: left(target) for i, target in targets.items()}
     if accounted:
-        words = [said and said.get("left", ()) for said in share(world, {"left": pairs_of(mine)}, "left")]
+        words = share(world, {"values": pairs_of(mine)}, "left")
     else:
         words = [pairs_of({i: plain(target_of(settings, i)) for i in agents}) for agents in owners]
     absent: Callable[[int], float] = lambda i: plain(Target(*settings.budget_of(i)))  # noqa: E731

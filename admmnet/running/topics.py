@@ -50,14 +50,8 @@ class Facts(_Told):
     """its test records, for which nobody is charged"""
 
 
-class Left(_Told):
-    """Nominal budget that an agent has left."""
-
-    left: list[tuple[Agent, Share]]
-
-
-class Ratio(_Told):
-    """Share of sensitivity in the noise of masked sums, which follows from the budget left."""
+class Shares(_Told):
+    """Nominal budget that an agent has left, or the share of sensitivity in the noise of masked sums, which follows."""
 
     values: list[tuple[Agent, Share]]
 
@@ -104,8 +98,8 @@ def _figures(value: Figures, peer: Peer) -> bool:
 TABLE = {
     "ready": Topic(None),
     "facts": Topic(Facts, _facts),
-    "left": Topic(Left, _own("left")),
-    "ratio": Topic(Ratio, _own("values")),
+    "left": Topic(Shares, _own("values")),
+    "ratio": Topic(Shares, _own("values")),
     "masks": Topic(MaskKeys, _own("values")),
     "offers": Topic(tuple[Name, list[Round]]),
     "answered": Topic(tuple[Round, Round]),

@@ -92,7 +92,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     most = targets[0].nominal_rho()
 
     def told(*pairs: list[Any]) -> dict[int, float]:
-        return nominal_of(config, Heard({"left": list(pairs)}), OWNERS, targets)
+        return nominal_of(config, Heard({"values": list(pairs)}), OWNERS, targets)
 
     assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
@@ -103,7 +103,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
 def test_where_nobody_has_an_account_no_word_of_a_budget_is_asked_for() -> None:
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
     plain = target_of(config, 0)
-    deaf = Heard({"left": [[2, 1e-300]]})
+    deaf = Heard({"values": [[2, 1e-300]]})
     start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
     deaf.shared_folder = False
     found = nominal_of(config, deaf, OWNERS, dict.fromkeys(OWNERS[0], plain), accounted=False)

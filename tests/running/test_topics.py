@@ -34,7 +34,7 @@ FIGURES: dict[str, Any] = {
 SAMPLES: dict[str, list[Any]] = {
     "ready": [None],
     "facts": [FACTS, FACTS | {"deltas": []}, FACTS | {"deltas": [[2, None]]}],
-    "left": [{"left": [[2, 0.25]]}, {"left": []}],
+    "left": [{"values": [[2, 0.25]]}, {"values": []}],
     "ratio": [{"values": [[2, 0.25]]}],
     "masks": [{"values": [[2, ["ab" * 32, "cd" * 64]]]}],
     "offers": [["abcd", [3, 4]]],
@@ -58,7 +58,8 @@ BAD: dict[str, list[Any]] = {
         *(FACTS | {"deltas": [[1, 1e-5]]}, FACTS | {"deltas": [[2, 0.0]]}, FACTS | {"deltas": [[2, 1.0]]}),
         *(FACTS | {"machine": "x" * 256}, FACTS | {"kernel": "x" * 17}, FACTS | {"account": 1}, FACTS | {"x": 1}, {}),
     ],
-    "left": [{"left": [[2, x]]} for x in (0.0, -1.0, 1e301, "1", None)] + [{"left": [[1, 0.5]]}, {"left": [[2]]}, {}],
+    "left": [{"values": [[2, x]]} for x in (0.0, -1.0, 1e301, "1", None)]
+    + [{"values": [[1, 0.5]]}, {"values": [[2]]}, {}],
     "ratio": [{"values": [[2, 0.0]]}, {"values": [[1, 0.5]]}, {"values": [[2, 0.5], [2, 0.5]]}, {"values": None}],
     "masks": [
         *({"values": [[2, ["xy", ""]]]}, {"values": [[2, ["ab" * 65, ""]]]}, {"values": [[2, ["ab"]]]}),
@@ -106,10 +107,10 @@ def test_values_without_a_bound_are_refused(topic: str, value: Any) -> None:
         TOPICS.read(topic, json.dumps(value).encode(), PEER)
 
 
-@pytest.mark.parametrize(("topic", "text"), [("pooled", "1" + "0" * 300), ("left", '{"left": [[2, 1]]}')])
+@pytest.mark.parametrize(("topic", "text"), [("pooled", "1" + "0" * 300), ("left", '{"values": [[2, 1]]}')])
 def test_a_float_is_one_however_it_is_written(topic: str, text: str) -> None:
     value = TOPICS.read(topic, text.encode(), PEER)
-    assert type(value if topic == "pooled" else value["left"][0][1]) is float
+    assert type(value if topic == "pooled" else value["values"][0][1]) is float
 
 
 @pytest.mark.parametrize("number", [NAN, "Infinity", "-Infinity", "1e999", HUGE, "-" + HUGE])

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.errors import AdmmnetError, RequestError
 from admmnet.holder.answers import NO, REFUSED, Answer, Measurement, Released
 from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
+from admmnet.methods.blame import defined
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Calibrated
+from admmnet.solvers.radius import all_finite
 from admmnet.types import Vector
 
 GATES = HeldFall, NoisyFall, GradientNorm, PublishedComparison
@@ -131,3 +134,17 @@ def vector_of(answer: object) -> Vector | None:
     """What is said of an answer: the vector of a release, None of a no or a refusal; of ``AgentRows`` all of it."""
     found: Any = answer.value if isinstance(answer, Released) else answer if isinstance(answer, ReleasedRows) else None
     return found  # type: ignore[no-any-return]
+
+
+def check_vector(
+    kind: type, name: str, vector: Any, shape: tuple[int, ...], dtype: str, error: type[AdmmnetError] = RequestError
+) -> None:
+    """Raise ``error`` where an author's function returned anything but a finite array of this shape and dtype."""
+    right = isinstance(vector, np.ndarray) and vector.dtype == dtype and vector.shape == shape and vector.size
+    if right and (dtype == "int64" or all_finite(vector)):
+        return
+    found = type(vector).__name__
+    if isinstance(vector, np.ndarray):
+        found = f"{vector.dtype} of shape {vector.shape}{', not all of it finite' if right else ''}"
+    none = "None, or " if name == "propose" else ""
+    raise error(f"{defined(kind, name)}: returns {found}: it must be {none}finite {dtype} of shape {shape}")

@@ -8,10 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.solvers.radius import all_finite
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -42,20 +39,6 @@ def defined(kind: type, name: str) -> str:
     """Where a class's function is defined, as ``m5.py:46, propose``."""
     code = getattr(getattr(kind, name), "__code__", None)
     return name if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}, {name}"
-
-
-def check_vector(
-    kind: type, name: str, vector: Any, shape: tuple[int, ...], dtype: str, error: type[AdmmnetError] = RequestError
-) -> None:
-    """Raise ``error`` where an author's function returned anything but a finite array of this shape and dtype."""
-    right = isinstance(vector, np.ndarray) and vector.dtype == dtype and vector.shape == shape and vector.size
-    if right and (dtype == "int64" or all_finite(vector)):
-        return
-    found = type(vector).__name__
-    if isinstance(vector, np.ndarray):
-        found = f"{vector.dtype} of shape {vector.shape}{', not all of it finite' if right else ''}"
-    none = "None, or " if name == "propose" else ""
-    raise error(f"{defined(kind, name)}: returns {found}: it must be {none}finite {dtype} of shape {shape}")
 
 
 def asking(steps: Any) -> str:

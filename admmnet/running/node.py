@@ -14,9 +14,9 @@ from admmnet.faults.model import RoundFaults
 from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door, answer_all
-from admmnet.methods.agent import Contact
+from admmnet.methods.agent import Contact, check_vector
 from admmnet.methods.base import Agent, Closing, Method
-from admmnet.methods.blame import asking, check_vector, defined
+from admmnet.methods.blame import asking, defined
 from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total

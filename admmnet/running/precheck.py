@@ -13,8 +13,9 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.files import free_memory
 from admmnet.holder import Ask
+from admmnet.methods.agent import check_vector
 from admmnet.methods.base import AgentPlan, Method
-from admmnet.methods.blame import asking, blaming, check_vector, defined
+from admmnet.methods.blame import asking, blaming, defined
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.loading import Holders
 

@@ -85,7 +85,11 @@ def _said(facts: dict[str, Any]) -> Iterator[str]:
     if majority is None:
         yield "mean squared errors are of targets scaled to [-1, 1], the root in units is in the target's unit"
     else:
-        yield "majority error: that of always giving the more frequent label; the consensus is the same at all agents"
+        yield "majority error: that of always giving the more frequent label"
+    if facts["error"]["std"]:
+        yield "consensus: the mean of the agents' vectors; mean and std: of these vectors' errors, over agents"
+    else:
+        yield "consensus: the final model, the same at all agents"
     if "classes" in facts:
         yield "confusion: of the rows of each class, so many are predicted as each one"
     guess = "always giving " + ("these rows' mean" if majority is None else "the more frequent label")

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from admmnet.errors import CheckFailed
-from admmnet.files import stay_open
 from admmnet.forms import decode
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import EndLine, EventLine, HeaderLine, Line, Total
-from admmnet.record.folder import ledger_path, sha256
+from admmnet.record.folder import sha256
 
 WORTH = 20_000_000
 """Bytes of ledgers from which on further processes, which take a second to start, read them sooner."""
@@ -34,12 +33,6 @@ def ledger_files(folder: Path) -> list[Path]:
     return sorted((folder / "ledger").glob("agent-*.jsonl"))
 
 
-def ledger_places(folder: Path, mine: Sequence[int], agents: int, *, durable: bool) -> dict[int, LedgerFile]:
-    """File of the ledger of every agent of this process; those of ``durable`` runs reach the disk before a message."""
-    how = {"durable": durable, "kept": stay_open(len(mine)), "alone": len(mine) == 1}
-    return {i: LedgerFile(ledger_path(folder, i, agents), **how) for i in mine}
-
-
 def close_all(ledgers: Sequence[Ledger]) -> None:
     """Close them all, also where some cannot be closed, which is said of the first."""
     errors: list[BaseException] = []
@@ -50,14 +43,6 @@ def close_all(ledgers: Sequence[Ledger]) -> None:
             errors.append(error)
     if errors:
         raise errors[0]
-
-
-def end_all(blocks: Sequence[Sequence[Ledger]]) -> None:
-    """Write the end lines of ledgers and close them, those of a block before those of the next begin to take memory."""
-    for block in blocks:
-        for ledger in block:
-            ledger.end()
-        close_all(block)
 
 
 class Followed(NamedTuple):
@@ -125,7 +110,7 @@ def _read_part(files: Iterable[Path], keep: bool) -> list[ReadLedger | str]:
     found: list[ReadLedger | str] = []
     for path in files:
         try:
-            found.append(ReadLedger(path, sha256(path), audit.check(audit.whole_lines(path), keep=keep)))
+            found.append(ReadLedger(path, sha256(path), audit.read(path, keep=keep)))
         except CheckFailed as error:
             found.append(str(error))
     return found

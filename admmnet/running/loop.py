@@ -18,7 +18,7 @@ from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.errors import BudgetError, RequestError, RunError, counted
 from admmnet.evidence.members import Members, agree, all_ready
 from admmnet.evidence.receipts import Receipts, begin
-from admmnet.files import raise_descriptors, remedy
+from admmnet.files import raise_descriptors, remedy, stay_open
 from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
@@ -29,7 +29,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
-from admmnet.record.shelf import close_all, end_all, ledger_places
+from admmnet.record.shelf import close_all
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.agreement import world_of
@@ -217,7 +217,9 @@ def execute(
             observer.observe(done - 1, rounds.heard)
         if receipts is not None:
             receipts.settle(durable=not plan.simulation)
-        end_all([[agent.ledger for agent in block] for block in blocks])
+        for agent in agents:
+            agent.ledger.end()
+            agent.ledger.close()
         theta = answer(plan, transport, observer, tail, agents, done)
         note_model(plan, theta, folder, world)
         summary = summarise(
@@ -274,7 +276,9 @@ def _nodes(
     """Agents of this process, those of a block together."""
     blocks = transport.layout.blocks[transport.world.rank]
     durable = not plan.simulation and transport.world.lasting
-    files = ledger_places(folder, transport.agents, len(plan.graph), durable=durable)
+    mine = len(transport.agents)
+    how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
+    files = {i: LedgerFile(run_folder.ledger_path(folder, i, len(plan.graph)), **how) for i in transport.agents}
     return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in blocks]
 
 

@@ -95,34 +95,15 @@ class VerifiedLedger:
         return f"VerifiedLedger(agent={self.header['agent']}, events={self.count}, rho={self.totals.rho:.6g})"
 
 
-class Strand(NamedTuple):
-    """Lines of one ledger, with their numbers in its file; whether a last one was cut off.
-
-    Those of a file are read anew each time, one by one: they take no memory.
-    """
-
-    path: Path
-    lines: Callable[[], Iterator[tuple[int, bytes]]]
-    torn: bool = False
-
-
 Seen = Callable[[bytes, str, tuple[int, Event] | Start | Changed | None], None]
 """Is given a line, its digest, and the charge, the start of a run or the changed start that it is."""
 UNSEEN: Seen = lambda *_: None  # noqa: E731
 
 
-def read(path: Path, **how: Any) -> VerifiedLedger:
-    """``check`` the ledger, or account, that has a file of its own."""
-    return check(whole_lines(path), **how)
+def _whole_lines(path: Path) -> tuple[int, bool]:
+    """Number of a file's whole lines, and whether something that is none stands behind them.
 
-
-def whole_lines(path: Path) -> Strand:
-    """Whole lines of a file, and whether something that is none stands behind them.
-
-    Raises
-    ------
-    CheckFailed
-        If it cannot be read, or its end is not what a crash leaves.
+    CheckFailed if it cannot be read, or its end is not what a crash leaves.
     """
     try:
         number, _, last = ending(path)
@@ -133,7 +114,7 @@ def whole_lines(path: Path) -> Strand:
     torn = not last.endswith(b"\n") and not is_whole(last)  # one that lacks its newline alone is a charge
     if torn and not (number > 1 and is_torn(last)):
         raise CheckFailed(f"{path}: line {number}: is cut off (no newline at its end)")
-    return Strand(path, partial(_lines, path, number - torn), torn)
+    return number - torn, torn
 
 
 def _lines(path: Path, count: int) -> Iterator[tuple[int, bytes]]:
@@ -146,8 +127,8 @@ def _lines(path: Path, count: int) -> Iterator[tuple[int, bytes]]:
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
-def check(
-    strand: Strand, *, account: bool = False, keep: bool = True, alone: bool = False, seen: Seen = UNSEEN
+def read(
+    path: Path, *, account: bool = False, keep: bool = True, alone: bool = False, seen: Seen = UNSEEN
 ) -> VerifiedLedger:
     """Verify one ledger, or one account: a ledger of several runs, each with a line of its own.
 
@@ -169,8 +150,9 @@ def check(
         With file, line and fault, at the first line that does not hold.
     """
     number, costed = 1, checks.charged.__wrapped__ if alone else checks.charged
+    whole, torn = _whole_lines(path)
     try:
-        number, raw = next(lines := strand.lines(), (1, b""))
+        number, raw = next(lines := _lines(path, whole), (1, b""))
         header = checks.header_line(raw)
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
@@ -228,15 +210,15 @@ def check(
                     finished, head = True, line.account
             before = digest(data)
             seen(data, before, found)
-        if strand.torn and finished and header.noise == "seeded":
+        if torn and finished and header.noise == "seeded":
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
-        finished = finished and not strand.torn
+        finished = finished and not torn
         kept = tuple(starts), tuple(resumed), tuple(changed), head, number, before
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
-        return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, strand.torn, *kept)
+        return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, torn, *kept)
     except (CheckFailed, OSError) as error:
-        raise CheckFailed(f"{strand.path}: line {number}: {error}") from None
+        raise CheckFailed(f"{path}: line {number}: {error}") from None
 
 
 _NO_LINK = b'%b"}' % NO_DIGEST.encode()

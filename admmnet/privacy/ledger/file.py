@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -37,37 +36,16 @@ BEGINNING = Place(0, 0, 0, "")
 """Of a run that died before any charge: its ledgers may be there or not."""
 
 
-class LedgerFile:
+class LedgerFile(NamedTuple):
     """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not.
 
     In a ``durable`` one commits wait for the disk (private runs). ``alone`` says that its process has no other ledger.
     """
 
-    def __init__(self, path: Path, *, durable: bool, kept: bool = True, alone: bool = False) -> None:
-        self.path, self.durable, self.kept, self.alone = path, durable, kept, alone
-
-    def begin(self, header: bytes) -> Chain:
-        """Make the file, with its first line."""
-        create(self.path, "ledger", header, durable=self.durable)
-        return self.resume([header], digest(header), [])
-
-    def found(self, header: bytes) -> audit.Strand:
-        """What stands in the file, its end mended, of the ledger with this header.
-
-        Raises
-        ------
-        RequestError
-            If it cannot be read.
-        """
-        try:
-            mend(self.path)
-        except OSError as error:
-            raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
-        return audit.whole_lines(self.path)
-
-    def resume(self, lines: Iterable[bytes], previous: str, standing: list[bytes]) -> Chain:
-        """Go on behind ``lines``, the last of this digest; ``standing`` ones follow them in the file already."""
-        return Chain(ChainFile(self.path, "ledger", durable=self.durable, kept=self.kept), previous, standing)
+    path: Path
+    durable: bool
+    kept: bool = True
+    alone: bool = False
 
 
 class Ledger(MemoryLedger):
@@ -111,7 +89,8 @@ class Ledger(MemoryLedger):
         self._changed: dict[int, tuple[Totals, Count]] = {}  # starts of the run so far that were planned anew
         header = header if account is None else replace(header, account=account.place)
         if since is None or (since == BEGINNING and not self.path.exists()):
-            self.chain, self._lines = self._place.begin(encode(header.line())), 1
+            create(self.path, "ledger", first := encode(header.line()), durable=file.durable)
+            self.chain, self._lines = self._chain(digest(first)), 1
             if account is not None:
                 account.begin(header)
                 account.commit()
@@ -119,8 +98,13 @@ class Ledger(MemoryLedger):
             self.chain = self._resume(header, since)
 
     def _resume(self, header: form.Header, since: Place) -> Chain:
-        own, seeded = self._place.found(first := encode(header.line())), header.noise == "seeded"
-        right, known, previous, standing = next(own.lines())[1] == first, not since.lines, "", list[bytes]()
+        try:
+            mend(self.path)
+        except OSError as error:
+            raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
+        with self.path.open("rb") as file:
+            right = file.readline().removesuffix(b"\n") == encode(header.line())
+        seeded, known, previous, standing = header.noise == "seeded", not since.lines, "", list[bytes]()
         self._lines = 0
 
         def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | audit.Changed | None) -> None:
@@ -136,7 +120,7 @@ class Ledger(MemoryLedger):
             elif isinstance(found, tuple):
                 self._count(found[1])
 
-        book = audit.check(own, keep=False, alone=self._place.alone, seen=take if right else audit.UNSEEN)
+        book = audit.read(self.path, keep=False, alone=self._place.alone, seen=take if right else audit.UNSEEN)
         if not right:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
@@ -148,11 +132,10 @@ class Ledger(MemoryLedger):
                 "put the right one back, or run anew"
             )
         self.refused_at = since.refused_at
-        lines = (line for _, line in islice(own.lines(), self._lines))
         if seeded:
             if self._account is not None:
                 self._account.rewind(header, self.events)
-            return self._place.resume(lines, previous, standing)
+            return self._chain(previous, standing)
         if since == BEGINNING and book.count:
             raise RequestError(
                 f"the ledger {self.path} has {book.count} charges, but no checkpoint knows of them: put "
@@ -163,10 +146,14 @@ class Ledger(MemoryLedger):
             self._account.resume(header, since.round, book.count)
             if self._account.filter is not None:  # which another run has lowered since, or is the header's
                 self._over += (self._account.filter,)
-        chain = self._place.resume(lines, previous, [])
+        chain = self._chain(previous)
         chain.append(encode(form.ResumeLine(since.round, chain.previous)))
         self._lines += 1
         return chain
+
+    def _chain(self, previous: str, standing: Iterable[bytes] = ()) -> Chain:
+        file = ChainFile(self.path, "ledger", durable=self._place.durable, kept=self._place.kept)
+        return Chain(file, previous, standing)
 
     def _count(self, event: Event) -> None:
         self._spanned = grown(self._spanned, event)

@@ -27,7 +27,7 @@ def keeping(settings: RunConfig) -> RunConfig:
     """Settings of an agent that can go on after a fault: with a checkpoint of every round, where there can be one."""
     if settings.checkpoint_every not in (None, 1):
         raise RequestError("an agent keeps a checkpoint of every round: leave out --checkpoint-every")
-    can = settings.seeded or settings.chosen_method.goes_on
+    can = settings.seeded or not settings.baseline
     return replace(settings, checkpoint_every=1) if can else settings
 
 

@@ -226,7 +226,7 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
                 f"show = 'end' goes with answer = 'average', not {self.answer!r}, whose models are agents' own"
             )
         asked = self.checkpoint_every is not None or self.resume is not None
-        if asked and not self.seeded and not self.chosen_method.goes_on:
+        if asked and not self.seeded and self.baseline:
             raise RequestError(
                 f"checkpoints do not go with {self.algorithm} without a seed: none keeps the dual variables, batches "
                 "and noise of its holder. Leave out --checkpoint-every, or give --seed for a simulation"

@@ -101,8 +101,6 @@ class Method:
     """Whether a run goes on until nothing more comes, however many rounds were planned."""
     by_record: ClassVar[bool] = False
     """Whether records of its single holder may have pure epsilons of their own: ``record_epsilon``."""
-    goes_on: ClassVar[bool] = True
-    """Whether a run can go on from released values alone, as a private run that is resumed must."""
     by_rows: ClassVar[bool] = False
     """Whether its ``propose``, ``absorb`` and ``receive`` also take an ``AgentRows`` in place of an agent; what a class
     says of itself does not hold for those derived from it."""

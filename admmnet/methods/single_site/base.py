@@ -57,7 +57,6 @@ class SingleSite(Method):
     verb = "none"
     tasks = frozenset({"binary", "real"})
     open_ended = True  # a series says when it has ended
-    goes_on = False
     Steps: ClassVar[Any]
     """Its kind of ``Series``."""
     one_pass: ClassVar[bool] = False

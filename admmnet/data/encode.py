@@ -58,11 +58,12 @@ class Features(Struct, frozen=True):
             X = self.numbers[which]
             X = np.asarray(X.toarray() if self.sparse else X, dtype=np.float64)
             return X if self.unit == 1.0 else X / self.unit
-        X, start, rows = np.zeros((len(which), len(self.names))), 0, np.arange(len(which))
+        X, start = np.zeros((len(which), len(self.names))), 0
+        entries, first = X.reshape(-1), np.arange(len(which)) * X.shape[1]  # one number an entry: twice as fast as two
         for kind, lookup, codes, _ in self.blocks:
             own = lookup.take(codes[which], axis=0)
             if isinstance(kind, Words):
-                X[rows, start + own] = kind.weight
+                entries[first + (start + own)] = kind.weight
             else:
                 X[:, start : start + kind.width] = own
             start += kind.width

@@ -138,8 +138,10 @@ def read_set(path: Path) -> DataSet:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     own, schema = table["set"], table["data"]["schema"]
     names, skip, header = tuple(own.pop("names", ())), own.pop("skip", ""), schema.pop("header", None)
+    used = {rule.column for rule in parse_schema(schema).rules} | {schema.get("label"), *own.get("above", ())}
+    seldom = tuple(name for name in names if name not in used)
     readers: dict[str, Callable[[Sequence[Path]], RawTable]] = {
-        "text": partial(read_texts, names=names, form=Form(header=header), skip=skip),
+        "text": partial(read_texts, names=names, form=Form(header=header), skip=skip, seldom=seldom),
         "numbers": partial(read_numbers, names=names),
         "libsvm": partial(read_libsvm, width=schema.get("features")),
     }

@@ -68,14 +68,16 @@ def read_texts(
     form: Form = COMMAS,
     *,
     skip: str = "",
+    seldom: Sequence[str] = (),
     refuse: Refuse = refuse,
 ) -> RawTable:
     """Read csv files whose records follow each other; of a column each text is kept once, and four bytes a record.
 
     ``names`` are those of all columns, of files without a header, or of the columns that are wanted. Lines at the top
-    that begin with ``skip`` are no records.
+    that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
     """
     indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
+    texts: dict[str, list[str]] = {name: [] for name in seldom}
     for path in paths:
         every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
         for begin, counts, cells in _blocks(path, form.separator, skip):
@@ -84,7 +86,8 @@ def read_texts(
                 wanted = tuple(names or every)
                 if missing := [name for name in wanted if name not in every]:
                     raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
-                places, indices = [every.index(name) for name in wanted], indices or [numbering() for _ in wanted]
+                coded = [name for name in wanted if name not in texts]
+                places, indices = [every.index(name) for name in coded], indices or [numbering() for _ in coded]
                 if form.header is not False:
                     begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
             if counts and set(counts) != {len(every)}:
@@ -94,6 +97,8 @@ def read_texts(
                 cells = [cell for end in ends for cell in cells[end - len(every) : end]]
             own = (map(index.__getitem__, cells[k :: len(every)]) for index, k in zip(indices, places, strict=True))
             found.append(np.array([np.fromiter(codes, np.int32, len(begin)) for codes in own]))
+            for name, held in texts.items():
+                held += cells[every.index(name) :: len(every)]
             lines.extend(begin)
         refuse(f"{path}, line {k}: {n} values, expected {len(every)}; mend or remove the line" for k, n in ragged)
         if len(lines) == starts[-1]:
@@ -105,7 +110,9 @@ def read_texts(
 
     @cache
     def read(name: str) -> RawColumn:
-        k = wanted.index(name)
+        if name in texts:
+            return column_of([text.strip() for text in texts[name]])
+        k = coded.index(name)
         levels = column_of([text.strip() for text in indices[k]])
         return RawColumn(levels.levels, levels.codes[whole[k]])
 

@@ -135,9 +135,9 @@ def load_toml(data: bytes) -> dict[str, Any]:
         raise ValueError("not UTF-8 text") from None
 
 
-def read_toml(path: Path, what: str = "config file") -> dict[str, Any]:
-    """Content of a TOML file, which a RequestError calls ``what``."""
-    with refusing(f"read the {what} {path}"):
+def read_toml(path: Path, what: str = "config file", remedy: str = "") -> dict[str, Any]:
+    """Content of a TOML file, which a RequestError calls ``what``; it names the ``remedy`` where none can be read."""
+    with refusing(f"read the {what} {path}", remedy):
         data = path.read_bytes()
     try:
         return load_toml(data)

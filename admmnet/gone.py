@@ -20,6 +20,7 @@ GONE = {
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
+    "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",

@@ -14,6 +14,7 @@ from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
+from admmnet.gone import GONE
 from admmnet.methods import METHODS
 from admmnet.record.format import count, epsilon, number
 from admmnet.settings import settings_in
@@ -45,6 +46,8 @@ class _Audit(SettingsCommand):
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """NAME of NAME[:METHOD[:ACCOUNTANT]]."""
         for word in args[:1]:
+            if (instead := GONE.get(f"audit {word}")) is not None:
+                raise RequestError(f"audit {word} is gone: {instead}")
             try:
                 yield parse_entry(word).algorithm
             except AdmmnetError:  # the command itself says what is wrong

@@ -49,5 +49,7 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
         from admmnet.report.run_plot import plot_graph
 
         plot_graph(graph.networkx, Path(plot), title=source)
-    drawn = () if plot is None else (f"picture: {plot}",)
-    show_facts(asdict(describe(graph)), *drawn, as_json=as_json, title=source)
+    facts = describe(graph)
+    said = ["diameter and spectra are found for at most 1,000 agents"] if facts.diameter is None else []
+    said += [] if plot is None else [f"picture: {plot}"]
+    show_facts(asdict(facts), *said, as_json=as_json, title=source)

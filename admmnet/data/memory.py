@@ -46,7 +46,10 @@ def frame_of(value: Any) -> Any:
     try:
         return nw.from_native(value, eager_only=True, allow_series=True)
     except nw.exceptions.NarwhalsError as error:
-        raise RequestError(f"the frame: {' '.join(str(error).split())}: every column needs a name of its own") from None
+        names = list(getattr(value, "columns", ()))
+        twice = next((name for name in names if names.count(name) > 1), None)
+        fault = " ".join(str(error).split()) if twice is None else f"it has column {twice!r} twice"
+        raise RequestError(f"the frame: {fault}: every column needs a name of its own") from None
     except TypeError:
         if isinstance(value, type) or not hasattr(value, "__arrow_c_stream__"):
             return None
@@ -98,7 +101,17 @@ def kinds_of(frame: Any) -> dict[str, str]:
     """Kind of each column of a frame by its type: ``numeric``, or ``categorical`` of all that is no number."""
     frame = frame_of(frame)
     types = zip(names_of_columns(frame), frame.columns, strict=True)
-    return {name: "numeric" if frame.get_column(own).dtype.is_numeric() else "categorical" for name, own in types}
+    return {name: "numeric" if _is_numeric(frame.get_column(own)) else "categorical" for name, own in types}
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether a column's type is one of numbers; of a type that narwhals does not know its own library says so."""
+    import narwhals as nw
+
+    if column.dtype == nw.Unknown:
+        own = column.to_native().dtype
+        return getattr(getattr(own, "subtype", own), "kind", "O") in "iuf"
+    return bool(column.dtype.is_numeric())
 
 
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:

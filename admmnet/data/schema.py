@@ -245,7 +245,10 @@ def _labels(values: Any, place: str) -> tuple[str, ...] | tuple[tuple[str, str],
     table = isinstance(values, Mapping)
     labels = _texts([*values] if table else values, place)
     if table and len(labels) > 1:
-        return _groups(values, place)
+        spelt = _groups(values, place)
+        if other := [text for text, own in spelt if text in labels and text != own]:
+            raise RequestError(f"{place}: {other[0]!r} is a label itself, and a spelling of another one")
+        return spelt
     if len(labels) < 2:
         raise RequestError(f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}")
     return labels

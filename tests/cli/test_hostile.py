@@ -121,7 +121,9 @@ RUNS: list[tuple[str, str]] = [
 
 @pytest.mark.parametrize("word", GONE)
 def test_a_word_that_is_gone_names_its_replacement(word: str, admmnet: Admmnet) -> None:
-    told = admmnet.refused(*(["run"] if word.startswith("--") else []), *word.split())
+    told = admmnet.refused(
+        *(["run"] if word.startswith("--") else []), *word.split(), *(["-o", "new"] if "audit" in word else [])
+    )
     assert told.strip().endswith(f" is gone: {GONE[word]}")
     assert word.split()[-1] in told
 

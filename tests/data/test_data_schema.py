@@ -118,6 +118,7 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
         ({"label": 3}, r"data\.schema\.label must be a column name, got 3"),
         ({"labels": ["a"]}, r"must be \[negative, positive\], or three classes or more, got \['a'\]"),
         ({"labels": ["a", "a"]}, "holds 'a' twice"),
+        ({"labels": {"a": ["b"], "b": ["x"]}}, "'b' is a label itself, and a spelling of another one"),
         ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
         ({"drop": "id"}, r"data\.schema\.drop must be a list"),
         ({"labels": ["a", "b"], "threshold": 1}, "gives labels and threshold, which exclude each other"),

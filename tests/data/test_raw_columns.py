@@ -152,6 +152,8 @@ def test_frames_have_the_kinds_of_their_types_where_their_owner_says_so() -> Non
         "numeric": ["ward"],
         "categorical": ["age", "city", "old"],
     }
+    sparse = frame.assign(ward=pd.arrays.SparseArray([1, 2]))
+    assert given.with_kinds("y", {}) == Given("frame", sparse).with_kinds("y", {})
     other = frame.assign(age=["1", "x"])
     with pytest.raises(RequestError, match="columns 'age' are numbers in one frame"):
         Given("frame", own={0: frame, 1: other}).with_kinds("y", None)

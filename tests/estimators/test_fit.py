@@ -150,3 +150,22 @@ def test_targets_beyond_their_range_are_refused_and_an_empty_row_has_the_score_0
         fit(X, 3.0 * y, algorithm="dp-sgd", task="real", loss="squared", seed=0)
     found = fit(X, y, algorithm="dp-sgd", fit_intercept=False, seed=0)
     np.testing.assert_array_equal(found.rows(np.zeros((2, X.shape[1]))) @ found.theta, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("make", [np.array, sparse.csr_matrix])
+def test_rows_that_a_caller_gives_are_not_written_to(make: Any) -> None:
+    X, y = people()
+    given = make(X)
+    fit(given, y, algorithm="dp-sgd", seed=0)
+    np.testing.assert_array_equal(given.toarray() if sparse.issparse(given) else given, X)
+
+
+def test_entries_that_a_sparse_row_has_twice_are_added_up() -> None:
+    X, y = people()
+    found = fit(X, y, algorithm="dp-sgd", fit_intercept=False, seed=0)
+    places = np.array([0, 0, 1]), np.array([0, 3])
+    twice = sparse.csr_matrix((np.array([1.0, 2.0, 4.0]), *places), shape=(1, X.shape[1]))
+    row = np.zeros((1, X.shape[1]))
+    row[0, :2] = 3.0, 4.0
+    np.testing.assert_allclose(found.rows(twice) @ found.theta, found.rows(row) @ found.theta, rtol=1e-15)
+    assert twice.data.tolist() == [1.0, 2.0, 4.0]

@@ -151,7 +151,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 def read_network(path: str | os.PathLike[str]) -> Network:
     """Network in a TOML file; keys, addresses, agents and edges are all checked."""
-    source, tables = os.fspath(path), read_toml(Path(path), "network file")
+    source, tables = os.fspath(path), read_toml(Path(path), "network file", "; `admmnet network init` makes one")
     try:
         found = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:

@@ -42,6 +42,6 @@ def reproduce(executor: Any, /, jobs: int | None, quiet: bool, debug: bool, **as
         return
     for title, claims in made.claims.items():
         print(title)
-        for claim in claims:
-            print(f"  {claim.verdict}: {claim.words}{claim.place and f' ({claim.place})'}")
+        for theirs, ours, holds, place in claims:
+            print(f"  {holds} ({ours}): {theirs}{place and f' ({place})'}")
     print(f"written: {made.report}, {len(made.pictures)} pictures and their CSV files beside it")

@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +18,7 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, Line, facts_of, row_of
 from admmnet.experiments.folder import csv_text, locked, read_about
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
-from admmnet.experiments.holdout import Reader
+from admmnet.experiments.holdout import Reader, load_for
 from admmnet.experiments.parsing import Values, said
 from admmnet.experiments.picture import drawable, picture_of
 from admmnet.experiments.pool import Call, Failure, Pool
@@ -42,7 +42,7 @@ def compare(
     watch: Watch | None = None,
     executor: Executor | None = None,
     part: tuple[int, int] = WHOLE,
-    reader: Reader | None = None,
+    reader: Reader = load_for,
 ) -> CompareResult:
     """Run what is missing of a grid of seeded runs, write the table and the picture, and say what failed.
 
@@ -61,20 +61,53 @@ def compare(
     RunError
         If a process was ended from outside; what has finished is kept.
     """
-    grid = Grid(comparison)
-    able = drawable(grid.folder, plot)
-    with Pool(jobs, watch, executor, reader) as pool:
-        session = _Session(grid, pool)
-        read_about(grid.folder / FILE, session.agree)
-        counts = session.answers([Call("the data", counted, (one,)) for one in grid.samples()])
-        if grid.delta is None:  # one for all methods, by the records of the smallest agent, or all of them
-            every = [sum(own) if grid.pooled else min(own) for own in counts]
-            grid.delta = float(with_delta(grid.sample, every).delta)
-        with locked(grid.folder, part):
-            read_about(grid.folder / FILE, session.agree)  # again: now nobody else can write it
+    able = drawable(Path(comparison.out), plot)
+    with Pool(jobs, watch, executor) as pool:
+        (session,) = made(pool, [(comparison, reader)], part)
+        return session.end(part, plot, able=able)
+
+
+def made(
+    pool: Pool, wanted: Sequence[tuple[Comparison, Reader]], part: tuple[int, int] = WHOLE, *, priced: bool = True
+) -> list[Session]:
+    """Run what is missing of several comparisons, all of them side by side; ``priced`` as ``Session.choose``."""
+    sessions = [Session(Grid(comparison), pool, reader) for comparison, reader in wanted]
+    for session in sessions:
+        session.begin()
+    with ExitStack() as locks:
+        for session in sessions:
+            locks.enter_context(locked(session.folder, part))
+            read_about(session.folder / FILE, session.agree)  # again: now nobody else can write it
             session.note()
-            session.run(grid.pieces(part))
-            return session.end(part, plot, able=able)
+        pieces = [(session, session.grid.pieces(part)) for session in sessions]
+        try:
+            trials = [(session, session.trials(own)) for session, own in pieces]
+            if any(cells for _, cells in trials):
+                _complete(pool, "trials", trials)
+                for session, own in pieces:
+                    session.choose([case for case, _ in own], priced=priced)
+            _complete(pool, "runs", [(session, session.runs(own)) for session, own in pieces])
+        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
+            for session in sessions:
+                session.table()
+    return sessions
+
+
+def _complete(pool: Pool, phase: str, wanted: Sequence[tuple[Session, Sequence[Cell]]]) -> None:
+    """Run cells that have not finished, in place of what they have left."""
+    tasks: list[tuple[Session, Cell, Call]] = []
+    for session, cells in wanted:
+        for cell in cells:
+            if session.summary(cell) is None:
+                place = session.folder / cell.folder
+                _clear(place)
+                given = session.grid.config(cell), place, cell.trial
+                tasks.append((session, cell, Call(cell.words, run_cell, given, session.read)))
+    there = sum(len(cells) for _, cells in wanted) - len(tasks)
+    for number, answer in pool.run([call for _, _, call in tasks], phase, there):
+        if isinstance(answer, Failure):
+            session, cell, _ = tasks[number]
+            session.without(cell, answer)
 
 
 def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None) -> CompareResult:
@@ -90,18 +123,27 @@ def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None
     grid.delta = delta
     able = drawable(folder, plot)
     with Pool(jobs) as pool, locked(folder):
-        session = _Session(grid, pool)
+        session = Session(grid, pool)
         session.choose(case for case, _ in grid.pieces())
         return session.end(WHOLE, plot, able=able)
 
 
-class _Session:
+class Session:
     """One call of ``compare``: what it has found so far."""
 
-    def __init__(self, grid: Grid, pool: Pool) -> None:
-        self.grid, self.folder, self.pool = grid, grid.folder, pool
+    def __init__(self, grid: Grid, pool: Pool, read: Reader = load_for) -> None:
+        self.grid, self.folder, self.pool, self.read = grid, grid.folder, pool, read
         self.choices: dict[Case, Choice] = {}
         self.failed: dict[str, Failure] = {}
+
+    def begin(self) -> None:
+        """Read the data, and choose delta where it is open: one for all methods, by the smallest agent's records."""
+        grid = self.grid
+        read_about(self.folder / FILE, self.agree)
+        counts = self.answers([Call("the data", counted, (one,), self.read) for one in grid.samples()])
+        if grid.delta is None:
+            every = [sum(own) if grid.pooled else min(own) for own in counts]
+            grid.delta = float(with_delta(grid.sample, every).delta)
 
     def agree(self, content: dict[str, Any]) -> None:
         """Refuse a folder that was made with other words."""
@@ -128,35 +170,22 @@ class _Session:
             return None
         return summary if isinstance(summary, dict) and "test_error" in summary else None
 
-    def complete(self, phase: str, cells: Sequence[Cell]) -> None:
-        """Run cells that have not finished, in place of what they have left; what is refused is left out from then."""
-        tasks: dict[Cell, Call] = {}
-        for cell in cells:
-            if self.summary(cell) is None:
-                place = self.folder / cell.folder
-                _clear(place)
-                tasks[cell] = Call(cell.words, run_cell, (self.grid.config(cell), place, cell.trial))
-        missing = [*tasks]
-        for number, answer in self.pool.run([*tasks.values()], phase, len(cells) - len(tasks)):
-            if isinstance(answer, Failure):
-                cell = missing[number]
-                failure = replace(answer, message=f"{cell.words}: {answer.message}")
-                if answer.code == RunError.exit_code:
-                    self.failed[cell.words] = answer
-                else:
-                    self.grid.refuse(cell.case, cell.values, failure)
+    def without(self, cell: Cell, failure: Failure) -> None:
+        """Keep why a cell has not finished; what is refused is left out from then."""
+        if failure.code == RunError.exit_code:
+            self.failed[cell.words] = failure
+        else:
+            self.grid.refuse(cell.case, cell.values, replace(failure, message=f"{cell.words}: {failure.message}"))
 
-    def run(self, pieces: Sequence[tuple[Case, list[int]]]) -> None:
-        """Make the trials of these pieces, choose, and make their runs, seeds outermost; their table in any case."""
-        trials = [cell for case, _ in pieces if self.grid.tuned(case.entry) for cell in self.grid.trials(case)]
-        try:
-            if trials:
-                self.complete("trials", trials)
-                self.choose(case for case, _ in pieces)
-            cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.chosen(case) for seed in seeds]
-            self.complete("runs", sorted(cells, key=lambda cell: cell.seed))
-        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
-            self.table()
+    def trials(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
+        """Trials of these pieces."""
+        tuned = dict.fromkeys(case for case, _ in pieces if self.grid.tuned(case.entry))
+        return [cell for case in tuned for cell in self.grid.trials(case)]
+
+    def runs(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
+        """Runs of these pieces, seeds outermost."""
+        cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.chosen(case) for seed in seeds]
+        return sorted(cells, key=lambda cell: cell.seed)
 
     def chosen(self, case: Case) -> list[Cell]:
         """A cell of a case with the settings that its runs have; none while they are not known."""
@@ -168,8 +197,11 @@ class _Session:
             self.failed[case.words] = Failure(RunError.exit_code, "not run, because trials of it failed")
         return []
 
-    def choose(self, cases: Iterable[Case]) -> None:
-        """Choose for each tuned case what has the least mean validation error; of equals the first."""
+    def choose(self, cases: Iterable[Case], *, priced: bool = True) -> None:
+        """Choose for each tuned case what has the least mean validation error; of equals the first.
+
+        ``priced``: say what all trials and a final run would cost together.
+        """
         grid, tuned = self.grid, [case for case in dict.fromkeys(cases) if self.grid.tuned(case.entry)]
         for case in tuned:
             errors: dict[Values, list[float]] = {values: [] for values in grid.tried(case)}
@@ -179,13 +211,14 @@ class _Session:
             if errors and all(len(found) == grid.comparison.tune_seeds for found in errors.values()):
                 values, means = best_of(errors)
                 self.choices[case] = Choice(case, values, means, len(grid.trials(case)))
-        priced = [choice for choice in self.choices.values() if choice.case.entry.private]
+        costly = [choice for choice in self.choices.values() if priced and choice.case.entry.private]
         tasks = []
-        for case, values, *_ in priced:
+        for case, values, *_ in costly:
             seeds = [seed for seed in grid.seeds if grid.data_seed(seed) == case.data_seed]
             finals = tuple(grid.config(Cell(case, seed, values)) for seed in seeds)
-            tasks.append(Call(case.words, cost, (tuple(map(grid.config, grid.trials(case))), finals)))
-        for choice, costs in zip(priced, self.answers(tasks) if tasks else (), strict=True):
+            trials = tuple(map(grid.config, grid.trials(case)))
+            tasks.append(Call(case.words, cost, (trials, finals), self.read))
+        for choice, costs in zip(costly, self.answers(tasks) if tasks else (), strict=True):
             self.choices[choice.case] = choice._replace(cost_proven=costs[0], cost_published=costs[1])
 
     def table(self) -> dict[Cell, dict[str, Any]]:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,27 @@ WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
 
 
 def read_grids(path: Path, words: Mapping[str, Any], settings: Mapping[str, Any], out: str) -> dict[str, Comparison]:
-    """Comparisons of a file by the names of their places; without places a single one, whose name is empty.
+    """Comparisons of a file, as ``grids_of`` its tables."""
+    return grids_of(read_toml(path), path, words, settings, out)
 
-    ``words`` and ``settings`` hold for all of them, in place of what the file says.
+
+def grids_of(
+    tables: dict[str, Any], path: Path, words: Mapping[str, Any], settings: Mapping[str, Any], out: str
+) -> dict[str, Comparison]:
+    """Comparisons by the names of their places; without places a single one, whose name is empty.
+
+    A place that says ``vary.SETTING = [...]`` is one for each value, with that in its name. ``words`` and ``settings``
+    hold for all of them, in place of what the tables of the file say.
 
     RequestError if the file is no such file, or a place has no name or the name of another one.
     """
-    tables = read_toml(path)
     common, places = tables.pop("compare", {}), tables.pop("place", [{"name": ""}])
     if not (isinstance(common, dict) and isinstance(places, list) and all(isinstance(one, dict) for one in places)):
         raise RequestError(f"{path}: compare must be a table, [compare], and every place one, [[place]]")
     found: dict[str, Comparison] = {}
-    for place in places:
+    for place, varied in [(dict(one), value) for one in places for value in _varied(one)]:
         name, folder = place.pop("name", None), ""
+        name = "; ".join([str(name), *(f"{key}={value}" for key, value in varied.items())]) if varied else name
         if len(places) > 1 or name != "":
             folder = re.sub(r"[^\w.+-]+", "-", str(name or ""))
             if not folder or str(Path(out, folder)) in (one.out for one in found.values()):
@@ -45,6 +54,11 @@ def read_grids(path: Path, words: Mapping[str, Any], settings: Mapping[str, Any]
             raise RequestError(f"{path} names no methods: say algorithms = [NAME, ...] in [compare], or --algorithms")
         if isinstance(own.get("seeds"), str):
             own["seeds"] = parse_seeds(own["seeds"])
-        values = values_of(tables, path) | values_of(place, path) | dict(settings)
+        values = values_of(tables, path) | values_of(place, path) | varied | dict(settings)
         found[name] = Comparison(**own, settings=values, out=str(Path(out, folder)))
     return found
+
+
+def _varied(place: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    vary = place.pop("vary", {})
+    yield from (dict(zip(vary, values, strict=True)) for values in product(*vary.values()))

@@ -36,17 +36,21 @@ POLL = 0.2
 PATIENCE = 5.0
 """Seconds after which the watch is told that no task has ended."""
 _KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)}
-_SHELVES: dict[str, Shelf] = {}
+_SHELVES: dict[str, dict[Reader, Shelf]] = {}
 """Records that this process has loaded for a pool, by the pool's name: for another one files may have changed."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A task: ``function(shelf, *given)``, all of it and its answer picklable; ``words`` say in messages what it is."""
+    """A task: ``function(shelf, *given)``, all of it and its answer picklable; ``words`` say in messages what it is.
+
+    Records of the shelf are those that ``read`` brings.
+    """
 
     words: str
     function: Callable[..., Any]
     given: tuple[Any, ...]
+    read: Reader = load_for
 
 
 @dataclass(frozen=True)
@@ -69,22 +73,15 @@ class Pool:
     """Work over an ``executor``, or up to ``jobs`` processes of this machine; with one job it is done in this process.
 
     By default there are as many as this process may use processors; ``watch`` is told of progress. After an error
-    nothing more is begun; the own processes are killed, tasks of an ``executor`` that have begun go on. ``read`` brings
-    the records of shelves.
+    nothing more is begun; the own processes are killed, tasks of an ``executor`` that have begun go on.
     """
 
-    def __init__(
-        self,
-        jobs: int | None = None,
-        watch: Watch | None = None,
-        executor: Executor | None = None,
-        read: Reader | None = None,
-    ) -> None:
+    def __init__(self, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None) -> None:
         if jobs is not None and jobs < 1:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
         self.jobs, self._watch = jobs or processors(), watch or Watch()
         self._executor, self._own = executor, ExitStack()
-        self._name, self._read, self._first = uuid4().hex, read or load_for, True
+        self._name, self._first = uuid4().hex, True
         self._processes: ProcessPoolExecutor | None = None
         self._waiting: dict[Future[Any], int] = {}
 
@@ -96,7 +93,7 @@ class Pool:
         """
         self._watch.phase(phase, len(tasks) + done, done)
         here = self._executor is None and self.jobs == 1
-        found = ((number, _answer(task, self._name, self._read)) for number, task in enumerate(tasks))
+        found = ((number, _answer(task, self._name)) for number, task in enumerate(tasks))
         for number, (answer, seconds, memory) in found if here else self._spread(tasks):
             if self._first and phase:
                 self._watch.first(seconds, memory)
@@ -156,7 +153,7 @@ class Pool:
     def _submitted(self, task: Call) -> Future[Any]:
         try:
             assert self._executor is not None
-            return self._executor.submit(_answer, task, self._name, self._read)
+            return self._executor.submit(_answer, task, self._name)
         except BrokenExecutor as error:  # it broke since the last answer
             broken: Future[Any] = Future()
             broken.set_exception(error)
@@ -238,14 +235,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _answer(task: Call, pool: str, read: Reader) -> tuple[Any, float, int]:
+def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
     """Answer or ``Failure``, its seconds, and the most bytes that this process has had."""
     if pool not in _SHELVES:
         _SHELVES.clear()
-        _SHELVES[pool] = Shelf(read)
-    begun = time.monotonic()
+        _SHELVES[pool] = {}
+    shelf, begun = _SHELVES[pool].setdefault(task.read, Shelf(task.read)), time.monotonic()
     try:
-        answer = task.function(_SHELVES[pool], *task.given)
+        answer = task.function(shelf, *task.given)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
         answer = Failure(code, describe_error(error), traceback.format_exc())

@@ -2,244 +2,396 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
-from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from admmnet.papers.damaskinos2021_figures import (
-    PROVEN,
-    PUBLISHED,
-    Application,
-    batches_and_clips,
-    convergence,
-    learning_rates,
-    trade_off,
-    tuning,
+import numpy as np
+
+from admmnet.experiments.driver import Session
+from admmnet.experiments.figures import Choice
+from admmnet.experiments.grid import TRIAL_SEEDS, Cell
+from admmnet.experiments.parsing import said
+from admmnet.experiments.pool import Call
+from admmnet.experiments.tasks import cost
+from admmnet.papers.claims import (
+    Claim,
+    Outcome,
+    Row,
+    against,
+    by,
+    claim,
+    distinct,
+    lower,
+    pick,
+    sized,
+    split,
+    steadier,
+    values,
 )
-from admmnet.papers.driver import Request
-from admmnet.papers.report import Figure
-from admmnet.papers.runs import Contender, CostJob, Final, RunJob, compared, settings
-from admmnet.papers.sources import DataSource, first_found, guessing, made, named, rows
-from admmnet.papers.store import Lab
-from admmnet.papers.tables import Row, RowTable
+from admmnet.papers.driver import Bench, Figure, course, curve, curves, name_of, rows_of, seeds_of
+from admmnet.papers.sources import DataSource, guessing, rows, source
+from admmnet.record.format import parameter
+from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
-DELTA = 1e-3
-EPOCHS = {"ridge": 50, "logistic": 10, "svm": 10}
-"""Passes of the methods with privacy and of SGD, as the paper's."""
-FORMS = {
-    PUBLISHED: {"DP-SGD": "dp-sgd:published", "DP-SCD": "dp-scd:published", "seqDP-SCD": "seq-dp-scd:published"},
-    PROVEN: {
-        "DP-SGD": "dp-sgd",
-        "DP-SCD": "dp-scd",
-        "DP-SCD, the paper's": "dp-scd:published:proven",
-        "seqDP-SCD": "seq-dp-scd",
-    },
-}
 NEEDS = ("numba", "dp_accounting")
 """Libraries of the extra ``baselines`` without which nothing of this can be run."""
-SCALES: dict[str, dict[str, Any]] = {
-    "full": {
-        "seeds": 5, "seeds_ridge": 3, "trials": 3, "epsilons": (0.1, 0.5, 1.0, 2.0), "epsilons_ridge": (0.1, 1.0),
-        "ridge": 100_000, "draws": (7, 8), "clips": 5, "rates": 3,
-        "batches": {"ridge": (200, 100, 1000), "logistic": (50, 200), "svm": (50, 200)}, "large": (1000,),
-        "seeds_figure3": 3, "batches_figure3": (20, 100, 500, 2000, 5000),
-        "reaches_figure3": (0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01),
-    },
-    "quick": {
-        "seeds": 3, "seeds_ridge": 3, "trials": 1, "epsilons": (0.1, 1.0), "epsilons_ridge": (0.1, 1.0),
-        "ridge": 12_000, "draws": (7,), "clips": 2, "rates": 2,
-        "batches": {"ridge": (200,), "logistic": (200,), "svm": (200,)}, "large": (),
-        "seeds_figure3": 1, "batches_figure3": (50, 200, 1000), "reaches_figure3": (0.0003, 0.001, 0.003),
-    },
-}  # fmt: skip
+PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
+LOOKS = {
+    "SCD": ("SCD", Look(BLACK, "", "dashed")),
+    "SGD": ("SGD", Look(BLACK, "", "dotted")),
+    "DP-SGD": ("DP-SGD", Look(RED, "s")),
+    "DP-SCD": ("DP-SCD", Look(BLUE, "o")),
+    "DP-SCD, the paper's": ("DP-SCD, the paper's", Look(SKY, "^", "dashed")),
+    "seqDP-SCD": ("seqDP-SCD", Look(GREEN, "D")),
+}
+NAMES = {"sdca": "SCD", "sgd": "SGD", "dp-sgd": "DP-SGD", "dp-scd": "DP-SCD", "seq-dp-scd": "seqDP-SCD"}
+OPEN = ("SCD", "SGD")
+"""Methods without privacy, which are in both readings."""
 REACHES = {
     "ridge": (0.0003, 0.001, 0.0001, 0.003, 0.00003),
     "logistic": (0.01, 0.1, 0.003, 0.03, 0.001),
     "svm": (0.01, 0.1, 0.003, 0.03, 0.001),
 }
-"""Clips of the coordinate methods over lambda N, how far a record may move theta in a step; the first ones where
-fewer are tried."""
-SGD_CLIPS = {"ridge": (0.1, 0.3, 1.0), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
-DP_RATES = {"ridge": (1.0, 0.25, 4.0), "logistic": (4.0, 16.0, 1.0), "svm": (4.0, 1.0, 16.0)}
-SGD_RATES = (0.01, 0.1, 1.0)
+"""Clips of the coordinate methods over lambda N, how far a record may move theta in a step; the first two if quick."""
+WEIGHTS = {"ridge": 1e-4, "logistic": 1e-4, "svm": 1e-5}
+SMALL = 12_000
+"""Training records of a ridge problem if quick."""
+EPOCHS = 50
+"""Of figure 2."""
+ALIKE = 2.0
+"""Factor up to which speeds, and distances from the optimum, are called alike."""
+FLAT, WIDE = 1.05, 0.5
+"""Factor of a curve's least value up to which it counts as flat; share of the batch sizes from which that is wide."""
+RATE_MATTERS = 0.05
+"""Share of DP-SGD's best error by which SGD's rate must miss it to be called useless."""
+PANELS = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}
 
 
-def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
-    """Measure and return the three figures and the table."""
-    problems = _problems(scale, request)
-    drawn = [problem for problem in problems if problem.name == "ridge"]
-    others = [problem for problem in problems if problem.name != "ridge"]
-    finals = []
-    for own, trials, seeds in ((drawn, 1, scale.seeds_ridge), (others, scale.trials, scale.seeds)):
-        contenders = [found for problem in own for found in _contenders(problem, scale)]
-        finals += compared(lab, "figures 1 and 2", contenders, trials=trials, seeds=seeds)
-    names = ("test_error", "epsilon_proven", "epsilon_published", "refused")
-    points, course = RowTable(), RowTable()
-    for contender, values, job, result in finals:
-        facts = contender.facts | {"seed": job.seed}
-        said = " ".join(f"{name}={value:g}" for name, value in values)
-        points.append(facts | {name: result.get(name) for name in names} | {"settings": said})
-        objectives = result.get("objective_by_round", [])[: EPOCHS["ridge"]]
-        course += [facts | {"epoch": k + 1, "objective": value} for k, value in enumerate(objectives)]
-    ridge = problems[0]
-    optimum = min(
-        min(final.result["objective_by_round"])
-        for final in finals
-        if (final.contender.facts["method"], final.contender.source) == ("SCD", ridge.source)
-    )
-    first = [final for final in finals if final.contender.facts["draw"] == 1]
+class Problem(NamedTuple):
+    """One application of the paper, its finished comparison, and the test figure of a model that knows no features.
+
+    Of a problem that is drawn there are several draws, numbered from 1.
+    """
+
+    name: str
+    source: DataSource
+    session: Session
+    constant: float
+    draw: int = 1
+
+
+def figures(bench: Bench) -> list[Figure]:
+    """Measure and return the three figures and the two tables."""
+    problems = [*_problems(bench)]
+    points: list[Row] = []
+    epochs: list[Row] = []
+    for one in problems:
+        for cell, row in rows_of(one.session, problem=one.name, draw=one.draw):
+            for reading, method in _names(cell):
+                facts = {"reading": reading, "method": method}
+                points.append(row | facts | {"settings": said(cell.values)})
+                if one is problems[0]:
+                    path = course(one.session.folder / cell.folder, "objective")
+                    keys = {name: row[name] for name in ("epsilon", "seed")} | facts
+                    epochs += [keys | {"epoch": k + 1, "objective": value} for k, value in enumerate(path)]
+    first, sources = [one for one in problems if one.draw == 1], [one.source for one in problems]
+    trials = [*_trials(bench, first)]
     return [
         trade_off(points, problems),
-        convergence(course.changed("optimum", lambda row: optimum), ridge),
-        batches_and_clips(_third(lab, ridge, scale), ridge),
-        tuning(_costs(lab, first, scale), problems),
-        learning_rates(_rates(lab, first, scale), problems),
+        convergence(epochs, sources[0]),
+        batches_and_clips(_third(bench, sources[0]), sources[0], problems[0].constant),
+        tuning(trials, [one.source for one in first]),
+        learning_rates(trials, [one.source for one in first]),
     ]
 
 
-def _sources(scale: Any, request: Request) -> tuple[list[DataSource], DataSource, DataSource]:
-    """Draws of the ridge problem, records of the logistic one and of the SVM."""
-    folder, size = request.data_dir, {"records": scale.ridge, "test": scale.ridge // 5}
-    draws = [
-        replace(
-            made(f"synthetic ridge, draw {number}" if number > 1 else "synthetic ridge", "ridge", **size, draw=draw),
-            stands_for="YearPredictionMSD",
-        )
-        for number, draw in enumerate(scale.draws, start=1)
-    ]
-    census = named("synthetic census", "census", folder)
-    year = named("YearPredictionMSD", "year-prediction-msd", folder, test="official")
-    ridges = [first_found(replace(year, most=scale.ridge), draws[0])]
-    if ridges[0].made is not None:
-        ridges += [first_found(draw) for draw in draws[1:]]
-    phishing, adult = (
-        first_found(named(name, name.lower(), folder), replace(census, stands_for=name))
-        for name in ("Phishing", "Adult")
+def _problems(bench: Bench) -> Iterator[Problem]:
+    folder, quick = bench.request.data_dir, bench.request.quick
+    less = {"records": SMALL, "test": SMALL // 5, "most": SMALL} if quick else {}
+    ridges = [source("year-prediction", folder, **less)]
+    if ridges[0].made and not quick:
+        second = source("ridge", folder, draw=8)
+        ridges.append(replace(second, title="synthetic ridge, draw 2", stands_for=ridges[0].stands_for))
+    sets = [("ridge", one, draw) for draw, one in enumerate(ridges, start=1)]
+    sets += [("logistic", source("phishing", folder), 1), ("svm", source("adult", folder), 1)]
+    for name, records, draw in sets:
+        scale = WEIGHTS[name] * len(rows(records)[1])
+        reaches = sorted(REACHES[name][: 2 if quick else 5])
+        clips = ":".join(repr(float(f"{reach * scale:.2g}")) for reach in reaches)
+        (session,) = bench.compare("damaskinos2021_methods", {name: records}, clips=clips)
+        yield Problem(name, records, session, guessing(records), draw)
+
+
+def _names(cell: Cell) -> list[tuple[str, str]]:
+    """Readings that a run is in, and what it is called there."""
+    entry = cell.case.entry
+    name = NAMES[entry.algorithm]
+    if name in OPEN:
+        return [(PUBLISHED, name), (PROVEN, name)]
+    if (entry.method, entry.accountant) == ("published", "proven"):
+        return [(PROVEN, f"{name}, the paper's")]
+    return [(PUBLISHED if entry.accountant == "published" else PROVEN, name)]
+
+
+# figure 1: error over epsilon
+
+
+def trade_off(points: list[Row], problems: list[Problem]) -> Figure:
+    """Figure 1: means of the first draw; claims compare means, each draw for itself."""
+    return Figure(
+        "figure1",
+        "Figure 1. Privacy and utility",
+        points,
+        [one.source for one in problems],
+        [*_trade_off_claims(points)],
+        [
+            [_trade_off_panel(pick(own, problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
+            for reading, own in split(points, "reading")
+        ],
+        [
+            ("Test error or mean squared error", "method", "epsilon", "test_error"),
+            ("Proven epsilon", "method", "epsilon", "epsilon_proven"),
+        ],
+        ("problem", "draw", "reading"),
+        f"{seeds_of(points)}. delta = 1e-3. Points far worse than a model without features lie beyond the frame.",
+        2.75,
     )
-    return ridges, phishing, adult
 
 
-def _problems(scale: Any, request: Request) -> list[Application]:
-    ridges, logistic, svm = _sources(scale, request)
-    found = [("ridge", source, "squared", 1e-4, draw) for draw, source in enumerate(ridges, start=1)]
-    found += [("logistic", logistic, "logistic", 1e-4, 1), ("svm", svm, "hinge", 1e-5, 1)]
-    return [
-        Application(name, source, loss, weight, guessing(source), EPOCHS[name], draw)
-        for name, source, loss, weight, draw in found
+def _trade_off_panel(own: list[Row], problem: Problem, reading: str) -> Panel:
+    ridge = problem.name == "ridge"
+    factor, start = (1.0, 0.0) if ridge else (-100.0, 100.0)
+    rules = [
+        Rule(method, start + factor * float(plain.mean()), LOOKS[method][1].dash)
+        for method in OPEN
+        if len(plain := values(pick(own, method=method), "test_error"))
     ]
-
-
-def _fixed(problem: Application, **others: Any) -> Any:
-    return settings(loss=problem.loss, regularisation=problem.regularisation, delta=DELTA, **others)
-
-
-def _contenders(problem: Application, scale: Any) -> list[Contender]:
-    """Every method at every epsilon with its candidates; those without privacy in both readings."""
-    clips = _clips(problem, sorted(REACHES[problem.name][: scale.clips]))
-    batches, tried = scale.batches[problem.name], sorted(DP_RATES[problem.name][: scale.rates])
-    # the paper's own methods may take larger batches besides: on the small sets they want them
-    wide = dict.fromkeys((*batches, *scale.large))
-    coordinate = tuple(settings(batch=b, clip=c) for b, c in product(wide, clips))
-    gradient = tuple(
-        settings(batch=b, clip=c, learning_rate=rate) for b, c, rate in product(batches, SGD_CLIPS[problem.name], tried)
+    lines = tuple(
+        curve(*LOOKS[method], by(pick(own, method=method), "epsilon", "test_error"), factor, start)
+        for method in distinct(own, "method")
+        if method not in OPEN
     )
-    rates = tuple(settings(learning_rate=rate) for rate in SGD_RATES)
-    rates += tuple(settings(learning_rate=rate, batch=b) for rate, b in product(tried, batches))
+    known = [float(y) for line in lines for y in line.y] + [rule.value for rule in rules]
+    if ridge:
+        low, high = min(known), max(value for value in known if value <= 1.3 * problem.constant)
+    else:
+        low, high = max(min(known), 100.0 * (1.0 - problem.constant) - 12.0), max(known)
+    room = 0.08 * (high - low)
+    return Panel(
+        f"{PANELS[problem.name]}\n{problem.source.words}\n{reading}",
+        "epsilon",
+        "test MSE" if ridge else "test accuracy in %",
+        lines,
+        tuple(rules),
+        xlog=True,
+        ticks=tuple(distinct(own, "epsilon")),
+        ylim=(low - room, high + room),
+    )
+
+
+def _trade_off_claims(points: list[Row]) -> Iterator[Claim]:
+    for reading, problem, own in split(points, "reading", "problem"):
+        errors = {(m, k): by(part, "epsilon", "test_error") for m, k, part in split(own, "method", "draw")}
+
+        def ahead(first: str, second: str, errors: Any = errors) -> list[Outcome | None]:
+            return [o for m, k in errors if m == first for o in against(errors[m, k], errors.get((second, k), {}))]
+
+        better, worse = ("DP-SGD", "DP-SCD") if problem == "logistic" else ("DP-SCD", "DP-SGD")
+        place = f"{problem}, {reading}"
+        yield claim(f"{better} is ahead of {worse}", ahead(better, worse), place)
+        last = ahead("DP-SCD", "seqDP-SCD") + ahead("DP-SGD", "seqDP-SCD")
+        yield claim("seqDP-SCD is the worst", last, place)
+
+
+# figure 2: convergence
+
+
+def convergence(epochs: list[Row], ridge: DataSource) -> Figure:
+    """Figure 2: distance of the objective from its optimum, SCD's least, over epochs, ridge."""
+    least = min(values(pick(epochs, method="SCD"), "objective"))
+    found = [row | {"distance": max(row["objective"] - least, 1e-12)} for row in epochs if row["epoch"] <= EPOCHS]
+    epsilons = sorted(distinct(found, "epsilon"))
+    low, high = epsilons[0], min(epsilons[1:] or epsilons, key=lambda epsilon: abs(epsilon - 1.0))
+
+    def panel(own: list[Row], reading: str) -> Panel:
+        lines: list[Curve] = [*curves(own, "method", {m: LOOKS[m] for m in OPEN}, "epoch", "distance")]
+        for epsilon, dash in ((low, "dashed"), (high, "solid")):
+            for method in ("DP-SGD", "DP-SCD"):
+                look, part = LOOKS[method][1], pick(own, method=method, epsilon=epsilon)
+                label, line = f"{method}, epsilon {parameter(epsilon)}", Look(look.colour, look.marker, dash)
+                lines.append(curve(label, line, by(part, "epoch", "distance")))
+        return Panel(reading, "epoch", "objective minus its optimum", tuple(lines), ylog=True)
+
+    return Figure(
+        "figure2",
+        f"Figure 2. Impact of noise on convergence, ridge, {ridge.words}",
+        found,
+        [ridge],
+        [one for reading, own in split(found, "reading") for one in _convergence_claims(own, reading, low, high)],
+        [[panel(own, reading) for reading, own in split(found, "reading")]],
+        note=f"{seeds_of(found)}; the settings chosen for figure 1.",
+        height=3.1,
+    )
+
+
+def _convergence_claims(own: list[Row], reading: str, low: float, high: float) -> Iterator[Claim]:
+    """Claims in one reading, at the smallest epsilon and at the one nearest 1."""
+    end = max(row["epoch"] for row in own if row["epsilon"] is not None)
+
+    def at(method: str, epsilon: float | None, epoch: int) -> Any:
+        return values(pick(own, method=method, epsilon=epsilon, epoch=epoch), "distance")
+
+    mine, other = at("DP-SCD", low, end), at("DP-SGD", low, end)
+    less, plain = at("DP-SCD", high, end), at("SGD", None, end)
+    ratio = at("DP-SCD", low, 1).mean() / mine.mean() / (at("DP-SGD", low, 1).mean() / other.mean())
+    gap = lower(mine, other)
+    apart: Outcome | None = "below" if gap == "above" else gap
+    similar = [*sized([1.0 / ALIKE <= ratio <= ALIKE], own), apart]
+    fast = sized([bool(len(plain) and less.mean() <= ALIKE * plain.mean())], own)
+    at_low, at_high = f"at epsilon {parameter(low)}", f"at epsilon {parameter(high)}"
+    yield claim("where DP-SCD ends up depends on the level of privacy", [lower(less, mine)], reading)
+    yield claim(f"{at_low} DP-SCD and DP-SGD converge at a similar speed, to different optima", similar, reading)
+    yield claim(f"{at_high} DP-SCD converges almost as fast as SGD without privacy", fast, reading)
+    yield claim("less noise makes DP-SCD more stable", [steadier(less, mine)], reading)
+
+
+# figure 3: batches and clips
+
+
+def _third(bench: Bench, ridge: DataSource) -> list[Row]:
     found = []
-
-    for reading, forms in FORMS.items():
-        runs = [
-            ("SCD", None, "sdca", _fixed(problem), ((),)),
-            ("SGD", None, "sgd", _fixed(problem, epochs=problem.epochs), rates),
-        ]
-        epsilons = scale.epsilons_ridge if problem.name == "ridge" else scale.epsilons
-        for (name, method), epsilon in product(forms.items(), epsilons):
-            fixed = _fixed(problem, epsilon=epsilon, epochs=problem.epochs)
-            candidates = coordinate[: len(clips)] if name == "seqDP-SCD" else coordinate
-            runs.append((name, epsilon, method, fixed, gradient if name == "DP-SGD" else candidates))
-        for name, epsilon, method, fixed, candidates in runs:
-            facts = {
-                "problem": problem.name,
-                "draw": problem.draw,
-                "reading": reading,
-                "method": name,
-                "epsilon": epsilon,
-            }
-            drawn = problem.name == "ridge" and problem.draw == 1
-            found.append(Contender(facts, method, problem.source, fixed, candidates, course=drawn))
+    for session in bench.compare("damaskinos2021_batches", {"": ridge}):
+        settings = session.grid.comparison.settings
+        for cell, row in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
+            found += [row | {"reading": reading} for reading, _ in _names(cell)]
     return found
 
 
-def _clips(problem: Application, reaches: Sequence[float]) -> list[float]:
-    """C of reaches: times lambda N, to two digits."""
-    scale = problem.regularisation * len(rows(problem.source)[1])
-    return [float(f"{reach * scale:.2g}") for reach in reaches]
+def batches_and_clips(found: list[Row], ridge: DataSource, constant: float) -> Figure:
+    """Figure 3: mean squared error over L, a curve for each C."""
+
+    def panel(own: list[Row], reading: str) -> Panel:
+        colours = zip(distinct(own, "clip"), (BLUE, RED, GREEN, PINK, ORANGE, SKY), "os^Dv", strict=False)
+        looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
+        lines = curves(own, "clip", looks, "batch", "test_error")
+        known = [float(y) for line in lines for y in line.y]
+        lowest, top = min(known), min(max(known), 1.3 * constant)
+        ends, ticks = (lowest - 0.06 * (top - lowest), top + 0.06 * (top - lowest)), tuple(distinct(own, "batch"))
+        return Panel(reading, "mini-batch size L", "test MSE", lines, xlog=True, ticks=ticks, ylim=ends)
+
+    return Figure(
+        "figure3",
+        f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {ridge.words}",
+        found,
+        [ridge],
+        [one for reading, own in split(found, "reading") for one in _batch_claims(own, reading)],
+        [[panel(own, reading) for reading, own in split(found, "reading")]],
+        [("Mean squared error", "clip", "batch", "test_error")],
+        note=f"{seeds_of(found)}.",
+        height=3.0,
+    )
 
 
-def _third(lab: Lab, ridge: Application, scale: Any) -> list[Row]:
-    """Figure 3: batches by clips at epsilon 1."""
-    wanted: dict[RunJob, dict[str, Any]] = {}
-    for reading, batch, clip, seed in product(
-        FORMS, scale.batches_figure3, _clips(ridge, scale.reaches_figure3), range(scale.seeds_figure3)
-    ):
-        own = _fixed(ridge, epsilon=1.0, epochs=ridge.epochs, batch=batch, clip=clip)
-        facts = {"reading": reading, "batch": batch, "clip": clip, "seed": seed}
-        wanted[RunJob(FORMS[reading]["DP-SCD"], ridge.source, own, seed)] = facts
-    results = lab.measure("figure 3", list(wanted))
+def _batch_claims(own: list[Row], reading: str) -> list[Claim]:
+    """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear over seeds.
+
+    Where the best C, or its best L, lies at an end of the grid, a better one may lie beyond: nothing is decided.
+    """
+    series = {clip: by(part, "batch", "test_error") for clip, part in split(own, "clip")}
+    means = {clip: {batch: found.mean() for batch, found in one.items()} for clip, one in series.items()}
+    at = {clip: min(one, key=one.__getitem__) for clip, one in means.items()}
+    best = min(at, key=lambda clip: means[clip][at[clip]])
+    widths = {clip: sum(mean <= FLAT * one[at[clip]] for mean in one.values()) for clip, one in means.items()}
+    others = [clip for clip in series if clip != best]
+    inside = min(series) < best < max(series) and min(series[best]) < at[best] < max(series[best])
+    minima = {clip: np.log(_minima(pick(own, clip=clip))) for clip in series}
+    moved = [lower(minima[best], minima[clip], paired=True) for clip in others if clip < best]
+    raised = [lower(series[best][at[best]], series[clip][at[clip]]) for clip in others if clip > best]
+    wide = sized([widths[best] >= WIDE * len(series[best])], own)
+    narrower = sized((widths[clip] < widths[best] for clip in others), own)
     return [
-        facts | {name: results[job].get(name) for name in ("test_error", "epsilon_proven", "refused")}
-        for job, facts in wanted.items()
+        claim("at the best C a wide range of L comes close to the least error", wide, reading, decided=inside),
+        claim("any other C narrows that range", narrower, reading, decided=inside),
+        claim("a smaller C moves the minimum to larger batches", moved, reading, decided=inside),
+        claim("a larger C raises the error", raised, reading, decided=inside),
     ]
 
 
-def _first(finals: Sequence[Final], scale: Any) -> list[Final]:
-    """First runs of the methods without privacy, and of the others at the epsilon nearest 1."""
-    nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
-    return [own for own in finals if own.job.seed == 0 and own.contender.facts["epsilon"] in (None, nearest)]
+def _minima(own: list[Row]) -> list[float]:
+    """Batch size of least error, by seed."""
+    return [min(part, key=lambda row: float(row["test_error"]))["batch"] for _, part in split(own, "seed")]
 
 
-def _costs(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
-    """What choosing costs where each candidate is tried once, at the epsilon nearest 1."""
-    tuned = []
-    for contender, values, job, _ in _first(finals, scale):
-        tried = tuple(trial for found in contender.trials(1).values() for trial in found)
-        if contender.facts["epsilon"] is not None and tried:
-            tuned.append((contender, values, CostJob(tried, job)))
-    costs = lab.measure("cost of tuning", [job for _, _, job in tuned])
-    trials = lab.measure("trials, again", [trial for _, _, job in tuned for trial in job.trials])
-    found: list[Row] = []
-    for contender, values, cost in tuned:
-        errors = sorted(trials[t]["test_error"] for t in cost.trials if "refused" not in trials[t])
-        found.append(
-            contender.facts
-            | {
-                "tried": len(contender.candidates),
-                "hyperparameters": len(values),
-                "best": errors[0],
-                "middle": float(median(errors)),
-                "worst": errors[-1],
-                "epsilon_proven_with_trials": costs[cost].get("epsilon_proven"),
-                "epsilon_published_with_trials": costs[cost].get("epsilon_published"),
-            }
-        )
-    return found
+# tuning
 
 
-def _rates(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
-    """Trial errors of the SGDs by batch, clip and learning rate, at the epsilon nearest 1."""
-    wanted = [
-        (trial, contender.facts | dict(values))
-        for contender, _, _, _ in _first(finals, scale)
-        if contender.facts["method"] in ("SGD", "DP-SGD")
-        for values, trials in contender.trials(1).items()
-        for trial in trials
-    ]
-    results = lab.measure("trials, again", list(dict(wanted)))
-    names = ("problem", "reading", "method", "batch", "clip", "learning_rate")
-    return [
-        {name: facts.get(name) for name in names} | {"error": results[trial].get("test_error")}
-        for trial, facts in wanted
-    ]
+def _trials(bench: Bench, problems: list[Problem]) -> Iterator[Row]:
+    """Trials of all methods at the epsilon nearest 1, one of each setting, and what they cost with one final run."""
+    for one in problems:
+        grid = one.session.grid
+        nearest = min(grid.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
+        chosen = [c for c in one.session.choices.values() if c.case.epsilon in (None, nearest)]
+        costs = bench.passes("costs", {_name(one, c): _cost(one, c) for c in chosen if c.case.epsilon is not None})
+        for choice in chosen:
+            for cell in grid.trials(choice.case):
+                summary = one.session.summary(cell) if cell.seed == TRIAL_SEEDS else None
+                if summary is None:
+                    continue
+                for reading, method in _names(cell):
+                    facts = {"problem": one.name, "reading": reading, "method": method, "epsilon": choice.case.epsilon}
+                    facts |= {name: dict(cell.values).get(name) for name in ("batch", "clip", "learning_rate")}
+                    spent = costs.get(_name(one, choice), (None, None))
+                    facts |= {"tried": len(choice.errors), "epsilon_proven_with_trials": spent[0]}
+                    yield facts | {"error": summary["test_error"]["consensus"]}
+
+
+def _name(one: Problem, choice: Choice) -> str:
+    return name_of(one.source.title, choice.case.words, *one.session.grid.comparison.tune[:1], len(choice.errors))[:120]
+
+
+def _cost(one: Problem, choice: Choice) -> Call:
+    grid, first = one.session.grid, one.session.grid.seeds[0]
+    tried = tuple(grid.config(cell) for cell in grid.trials(choice.case) if cell.seed == TRIAL_SEEDS)
+    final = grid.config(Cell(choice.case, first, choice.values))
+    return Call(f"the cost of {choice.case.words}", cost, (tried, (final,)), one.session.read)
+
+
+def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:
+    """The paper's paragraph of that name, as a table: one trial of each setting."""
+    claims = []
+    for reading, own in split(trials, "reading"):
+        saved: list[Outcome | None] = []
+        for _, part in split(own, "problem"):
+            few, many = (pick(part, method=name)[:1] for name in ("DP-SCD", "DP-SGD"))
+            if few and many:
+                cheaper = few[0]["epsilon_proven_with_trials"] < many[0]["epsilon_proven_with_trials"]
+                more = few[0]["tried"] >= many[0]["tried"]  # where DP-SGD has no more to try
+                saved.append(None if more else "below" if cheaper else "above")
+        claims.append(claim("having no learning rate to tune saves privacy", saved, reading))
+    costs = "Proven epsilon of all trials and one final run, composed"
+    tables = [("Settings tried", "tried"), ("Error of the trials", "error"), (costs, "epsilon_proven_with_trials")]
+    named = [(title, "method", "problem", value) for title, value in tables]
+    return Figure("tuning", "Tuning cost", trials, sources, claims, tables=named)
+
+
+def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
+    """What tuning SGD tells of DP-SGD: the trials of figure 1 at the epsilon nearest 1."""
+    found = [row for row in trials if row["method"] in ("SGD", "DP-SGD")]
+    claims = []
+    for reading, own in split(found, "reading"):
+        claims.append(claim("SGD's tuning is not useful for DP-SGD", [*_rates(own)], reading))
+    tables = [("Error of DP-SGD", "clip", "learning_rate", "error")]
+    by = ("problem", "reading", "batch")
+    return Figure("rates", "Learning rates of SGD and DP-SGD", found, sources, claims, tables=tables, by=by)
+
+
+def _rates(own: list[Row]) -> Iterator[Outcome | None]:
+    """Whether SGD's best rate misses DP-SGD's best error at the same batch, where C varies."""
+    for *_, part in split(own, "problem", "batch"):
+        plain, private = (pick(part, method=m) for m in ("SGD", "DP-SGD"))
+        if plain and len(distinct(private, "clip")) > 1:
+            rate = min(plain, key=lambda row: float(row["error"]))["learning_rate"]
+            taken, best = (min(values(some, "error")) for some in (pick(private, learning_rate=rate), private))
+            yield "below" if taken > (1.0 + RATE_MATTERS) * best else "above"

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from admmnet.config.modes import SIMULATE
-from admmnet.errors import RequestError
-from admmnet.experiments.folder import locked, read_about
-from admmnet.experiments.pool import Pool
+from admmnet.errors import RequestError, RunError, counted
+from admmnet.experiments.driver import Session, made
+from admmnet.experiments.figures import row_of
+from admmnet.experiments.folder import csv_text, locked, read_about
+from admmnet.experiments.grid import Cell
+from admmnet.experiments.grid_file import grids_of
+from admmnet.experiments.holdout import load_for
+from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
-from admmnet.files import write_whole
+from admmnet.files import read_toml, write_whole
 from admmnet.papers import PAPERS
-from admmnet.papers.report import Claim, Figure
-from admmnet.papers.store import RESULTS, Lab
-from admmnet.papers.tables import read_table, write_table
+from admmnet.papers.claims import Claim, Row, by, distinct, pick, split, values
+from admmnet.papers.sources import DataSource
+from admmnet.record.format import parameter
+from admmnet.report.figure import REMEDY, Curve, Look, Panel, Picture, installed, save
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
@@ -31,7 +39,7 @@ FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
 class Request:
     """What is to be made: which of ``PAPERS``, into which folder (the same again goes on with it), all or ``quick``.
 
-    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the scale's own number;
+    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the figure's own number;
     ``ipums_*`` are the user's own extracts, and ``simulate`` says that these may show.
     """
 
@@ -49,15 +57,130 @@ class Request:
 class Reproduced:
     """What was made: folder, report and pictures in it, and the claims of each figure by its title.
 
-    ``measured`` counts measurements made by this call; ``undrawn`` says why there are no pictures, and the remedy.
+    ``undrawn`` says why there are no pictures, and the remedy.
     """
 
     folder: Path
     report: Path
     pictures: tuple[Path, ...]
-    claims: dict[str, tuple[Claim, ...]]
-    measured: int
+    claims: dict[str, Sequence[Claim]]
     undrawn: str | None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: rows for ``name``.csv, claims, ``panels`` (lines of them, each ``height`` inches high) and tables.
+
+    A table has a title, the columns of its lines and of its columns, and the figure shown; there is one for each value
+    of the columns ``by``. Without panels there is no picture. ``note`` is what must be known to quote it.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Row]
+    sources: Sequence[DataSource]
+    claims: Sequence[Claim]
+    panels: Sequence[Sequence[Panel]] = ()
+    tables: Sequence[tuple[str, str, str, str]] = ()
+    by: tuple[str, ...] = ("reading",)
+    note: str = ""
+    height: float = 2.5
+
+    def section(self, *, drawn: bool) -> str:
+        """Part of report.md."""
+        parts = [f"## {self.title}", f"Records: {'; '.join(one.words for one in self.sources)}."]
+        parts += [f"![{self.title}]({self.name}.png)"] * (drawn and bool(self.panels))
+        parts.append(_markdown(["theirs", "place", "ours", "holds"], [(c[0], c[3], c[1], c[2]) for c in self.claims]))
+        for title, line, column, value in self.tables:
+            for *place, own in split(list(self.rows), *self.by):
+                parts += [f"{', '.join([title, *map(str, place)])}:", _table(own, line, column, value)]
+        return "\n\n".join([*parts, f"Figures: `{self.name}.csv`, {len(self.rows)} rows."])
+
+
+class Bench:
+    """The measurements of one paper's folder: comparisons, and single passes, none of which is made twice."""
+
+    def __init__(self, request: Request, pool: Pool) -> None:
+        self.request, self.pool = request, pool
+        self.folder = Path(request.out, "quick" if request.quick else "full")
+
+    def tables(self, file: str, *variants: str) -> dict[str, Any]:
+        """Tables of a grid file of this package, with what [quick] or another variant says in their places.
+
+        A key VARIANT-quick holds in a quick call alone.
+        """
+        tables = read_toml(Path(__file__).with_name(f"{file}.toml"))
+        names = [*variants, *(["quick", *(f"{name}-quick" for name in variants)] if self.request.quick else [])]
+        return _varied(tables, names)
+
+    def compare(self, file: str, sources: Mapping[str, DataSource], *variants: str, **filled: str) -> list[Session]:
+        """Finished comparisons of a grid file on the records of each source.
+
+        They are those of the place of its name, or of all places where none has that. Texts in braces in ``tune`` are
+        ``filled``. Trials choose, and are not priced.
+        """
+        wanted = []
+        for name, source in sources.items():
+            tables = self.tables(file, *variants)
+            tables["place"] = [place for place in tables["place"] if place["name"] == name] or tables["place"]
+            for table in (tables["compare"], *tables["place"]):
+                if "tune" in table:
+                    table["tune"] = [text.format(**filled) for text in table["tune"]]
+            words = {} if self.request.seeds is None else {"seeds": range(self.request.seeds)}
+            out = self.folder / file / re.sub(r"[^\w.+-]+", "-", source.title)
+            grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, str(out)).values()
+            wanted += [(one, source if source.made or source.most else load_for) for one in grids]
+        sessions = made(self.pool, wanted, priced=False)
+        failed = [f"{run}: {failure.message}" for session in sessions for run, failure in session.failed.items()]
+        if failed:
+            raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
+        return sessions
+
+    def passes(self, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
+        """Answers of single passes by their names."""
+        return self.pool.kept(self.folder / phase, phase, calls)
+
+
+def name_of(*words: object) -> str:
+    """Name of a pass, as of a file."""
+    return re.sub(r"[^\w.+-]+", "-", " ".join(map(str, words)))
+
+
+def rows_of(session: Session, **facts: Any) -> list[tuple[Cell, Row]]:
+    """Cells of a comparison with their rows."""
+    same = ("algorithm", "method", "accountant", "adjacency", "epsilon_target", "colluders", "epsilon_if_all_collude")
+    found = []
+    for cell, summary in session.table().items():
+        own = {name: value for name, value in row_of(cell, summary).items() if name not in same}
+        found.append((cell, facts | {"epsilon": cell.case.epsilon} | own))
+    return found
+
+
+def course(folder: Path, column: str) -> list[float]:
+    """A column of metrics.csv by round, its mean over the agents."""
+    rows = np.genfromtxt(folder / "metrics.csv", delimiter=",", names=True)
+    agents, rounds = rows[rows["agent"] >= 0], np.count_nonzero(rows["agent"] == -1)
+    return [float(value) for value in agents[column].reshape(rounds, -1).mean(axis=1)]
+
+
+def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0, start: float = 0.0) -> Curve:
+    """Means of values by x, as ``start + factor * value``, with their standard deviations."""
+    y = [start + factor * float(np.mean(own)) for own in found.values()]
+    spread = [abs(factor) * (float(np.std(own, ddof=1)) if len(own) > 1 else 0.0) for own in found.values()]
+    return Curve(label, look, [float(x) for x in found], y, spread)
+
+
+def curves(
+    rows: list[Row], column: str, looks: Mapping[Any, tuple[str, Look]], x: str, y: str, factor: float = 1.0
+) -> tuple[Curve, ...]:
+    """Return y over x for each value of a column that has rows, under its label and with its look."""
+    found = ((looks[value], by(pick(rows, **{column: value}), x, y)) for value in looks)
+    return tuple(curve(label, look, own, factor) for (label, look), own in found if own)
+
+
+def seeds_of(rows: Sequence[Row], noun: str = "seed") -> str:
+    """Over what the rows are means."""
+    return f"Mean and standard deviation over {counted(len(distinct(rows, 'seed')), noun)}"
 
 
 def reproduce(
@@ -80,18 +203,12 @@ def reproduce(
     folder = Path(request.out)
     module = import_module(f"admmnet.papers.{request.paper}")
     needs = [name for name in getattr(module, "NEEDS", ()) if find_spec(name) is None]
-    if needs:  # refused before anything is measured: what lacks a library would be kept as a refused setting
+    if needs:  # refused before anything is measured
         raise RequestError(
             f"{request.paper} needs {' and '.join(needs)}, not installed here; run: pip install 'admmnet[baselines]'"
         )
-    size = "quick" if request.quick else "full"
-    scale = SimpleNamespace(**module.SCALES[size])
-    for name in vars(scale):
-        if name.startswith("seeds") and request.seeds is not None:
-            setattr(scale, name, request.seeds)
 
     def agree(about: dict[str, Any]) -> None:
-        # scales and seeds may differ between calls: every result is kept under all that it depends on
         if about["paper"] != request.paper:
             raise RequestError(
                 f"{folder} holds the figures of {about['paper']}, not of {request.paper}: name another one with -o"
@@ -100,16 +217,8 @@ def reproduce(
     read_about(folder / FILE, agree)
     with Pool(jobs, watch, executor) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
-        about: dict[str, Any] = {"admmnet": __version__, "paper": request.paper, "scale": size}
-        about |= {"data_dir": request.data_dir is not None, "seeds": request.seeds}
-        # without places: results depend on records, whose sha256 is in every key
-        about |= {name: getattr(request, name) is not None for name in ("ipums_brazil", "ipums_us")}
-        write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
-        lab = Lab(folder, pool)
-        figures: Sequence[Figure] = module.figures(lab, request, scale)
-        if request.quick:
-            figures = [replace(figure, title=f"{figure.title} (QUICK: few seeds, few points)") for figure in figures]
-        return _write(request, module, figures, lab.made)
+        write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
+        return _write(request, module, module.figures(Bench(request, pool)))
 
 
 def _check(request: Request) -> None:
@@ -135,32 +244,70 @@ def _check(request: Request) -> None:
             )
 
 
-def _write(request: Request, module: Any, figures: Sequence[Figure], measured: int) -> Reproduced:
-    folder, able = Path(request.out), find_spec("matplotlib") is not None
-    pictures, claims, lines = [], dict[str, tuple[Claim, ...]](), []
-    words = f" {' '.join(['--quick'] * request.quick + [f'--seeds {request.seeds}'] * bool(request.seeds))}".rstrip()
+def _write(request: Request, module: Any, figures: Sequence[Figure]) -> Reproduced:
+    folder, able, quick = Path(request.out), installed(), " (QUICK: few seeds, few points)" * request.quick
+    words = ["admmnet reproduce", request.paper, *["--quick"] * request.quick]
+    words += [f"--seeds {request.seeds}"] if request.seeds else []
     parts = [
-        f"# {module.TITLE}",
-        f"Made by `admmnet reproduce {request.paper}{words}`, admmnet {__version__}, from the CSV files "
-        "beside it. All runs are seeded simulations. ± is one standard deviation over seeds. What is claimed, and how "
-        "it is judged: docs/reproduction.md.",
+        f"# {module.TITLE}{quick}",
+        f"Made by `{' '.join(words)}`, admmnet {__version__}. All runs are seeded simulations. ± is one "
+        "standard deviation over seeds. What is claimed, and how it is judged: "
+        "docs/reproduction.md.",
     ]
+    pictures, lines = [], []
     for figure in figures:
-        write_table(folder / f"{figure.name}.csv", figure.rows)
-        rows = read_table(folder / f"{figure.name}.csv")
-        picture = figure.picture(rows) if able else None
-        if picture is not None:
-            from admmnet.report.figure import save
-
+        names = list(dict.fromkeys(name for row in figure.rows for name in row))
+        table = csv_text(names, (map(row.get, names) for row in figure.rows))
+        write_whole({folder / f"{figure.name}.csv": table.encode()})
+        if able and figure.panels:
+            picture = Picture(figure.title + quick, tuple(map(tuple, figure.panels)), figure.note, figure.height)
             pictures.append(folder / f"{figure.name}.png")
             save(pictures[-1], picture, dpi=110, colours=128)
-        claims[figure.title] = own = tuple(figure.claims(rows))
-        lines += [claim.row(figure.name) for claim in own]
-        parts.append(figure.section(rows, own, drawn=able))
-    write_table(folder / CLAIMS, lines)
+        lines += [(figure.name, *claim) for claim in figure.claims]
+        parts.append(figure.section(drawn=able))
+    write_whole({folder / CLAIMS: csv_text(("figure", *Claim._fields), lines).encode()})
     write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
-    undrawn = (
-        "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the "
-        f"same call again: finished results in {RESULTS} are not repeated"
-    )
-    return Reproduced(folder, folder / REPORT, tuple(pictures), claims, measured, None if able else undrawn)
+    undrawn = None if able else f"no picture was drawn: {REMEDY}, and make the same call again"
+    claims = {figure.title + quick: figure.claims for figure in figures}
+    return Reproduced(folder, folder / REPORT, tuple(pictures), claims, undrawn)
+
+
+def _varied(table: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """A table with what its variants of these names say in place, and without any variants."""
+    own = {key: value for key, value in table.items() if key.partition("-")[0] not in ("quick", "other")}
+    for name in names:
+        own = _merged(own, table.get(name, {}))
+    for key, value in own.items():
+        if isinstance(value, dict):
+            own[key] = _varied(value, names)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            own[key] = [_varied(one, names) for one in value]
+    return own
+
+
+def _merged(table: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    found = dict(table)
+    for key, value in other.items():
+        found[key] = _merged(found[key], value) if isinstance(value, dict) and key in found else value
+    return found
+
+
+def _markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    parts = [heads, ["---"] * len(heads), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in parts)
+
+
+def _table(rows: list[Row], line: str, column: str, value: str) -> str:
+    """Mean and spread of a figure: a line for each value of one column, a column for each of another, None the last."""
+    columns = distinct(rows, column) + [None] * any(row[column] is None for row in rows)
+    lines = []
+    for name, own in split(rows, line):
+        cells = [values(pick(own, **{column: one}), value) for one in columns]
+        lines.append([parameter(name), *(_shown(cell) for cell in cells)])
+    return _markdown([line, *("none" if one is None else parameter(one) for one in columns)], lines)
+
+
+def _shown(found: Any) -> str:
+    if not len(found):
+        return "-"
+    return f"{np.mean(found):.4g}" + (f" ± {np.std(found, ddof=1):.2g}" if len(found) > 1 else "")

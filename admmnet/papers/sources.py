@@ -1,39 +1,38 @@
-"""Where the records of a figure come from: a set of the data folder, or a stand-in that says so."""
+"""Where the records of a figure come from: a set of the data folder, or a stand-in that says so (sources.toml)."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from admmnet.data import DataSettings, Records
-from admmnet.data.records import TargetRange, arrays_of
+from admmnet.data.records import TargetRange
 from admmnet.errors import MissingDataError
-from admmnet.experiments.holdout import hold_out, load_for, stacked
-from admmnet.running.loading import Loader
+from admmnet.experiments.holdout import load_for, stacked
+from admmnet.files import read_toml
 from admmnet.types import Matrix, Vector
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """Records of a figure.
+    """Records of a figure; as a reader it brings them to the runs of a comparison.
 
     ``settings`` are fields of ``DataSettings``, or the numbers of a problem that is computed, whose name in ``MADE``
     is ``made``. ``stands_for`` is the paper's set, where this one stands in for it; of ``most`` training records the
-    first of a draw are taken. ``digest`` is the sha256 of the records as all runs see them, set by ``surveyed``.
+    first of a draw are taken.
     """
 
     title: str
     settings: tuple[tuple[str, Any], ...] = ()
     made: str | None = None
-    data_dir: str | None = None
-    stands_for: str | None = None
     most: int | None = None
-    digest: str = ""
+    stands_for: str | None = None
+    data_dir: str | None = None
 
     @property
     def words(self) -> str:
@@ -41,64 +40,58 @@ class DataSource:
         return self.title if self.stands_for is None else f"{self.title} (in place of {self.stands_for})"
 
     @property
-    def computed(self) -> bool:
-        """Whether its records are made or cut here, and dealt to any number of holders."""
-        return self.made is not None or self.most is not None
+    def run_settings(self) -> dict[str, Any]:
+        """Settings of runs on it: what is made or cut here is handed over, and the data layer is never asked for it."""
+        return {} if self.made or self.most else dict(self.settings) | {"data_dir": self.data_dir}
 
-    def key(self) -> dict[str, Any]:
-        """What results depend on: never where the records lie."""
-        plain = {name: value for name, value in self.settings if name != "data"}
-        return {"made": self.made, "most": self.most, "digest": self.digest, **plain}
-
-
-def named(title: str, data: str, data_dir: str | None, **settings: Any) -> DataSource:
-    """Source of a set of the data folder."""
-    return DataSource(title, tuple({"data": data, **settings}.items()), data_dir=data_dir)
+    def __call__(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+        """Records for so many holders, whatever the settings name."""
+        return load(self, agents)
 
 
-def made(title: str, kind: str, **numbers: Any) -> DataSource:
-    """Source of a computed problem."""
-    return DataSource(title, tuple(numbers.items()), made=kind)
+def source(name: str, data_dir: str | None, **numbers: Any) -> DataSource:
+    """Source of a name in sources.toml whose records are there: the first of the set itself and its stand-ins.
 
-
-def first_found(*candidates: DataSource) -> DataSource:
-    """Return the first source whose records are there, surveyed; a set that is there and not sound is refused.
-
-    MissingDataError is that of the first candidate, if there is none.
+    ``numbers`` take the place of those of a computed problem. A set that is there and not sound is refused.
+    MissingDataError is that of the set itself, if nothing can stand in.
     """
-    refusal: MissingDataError | None = None
-    for source in candidates:
+    known = read_toml(Path(__file__).with_name("sources.toml"))
+    own, first, refusal = known[name], known[name]["title"], None
+    while True:
+        about = dict(own)
+        title, made, most = about.pop("title"), about.pop("made", None), about.pop("most", None)
+        stand_in = about.pop("stand_in", None)
+        about |= {key: value for key, value in numbers.items() if made is not None and key != "most"}
+        most = numbers.get("most", most) if most is not None else None
+        found = DataSource(title, tuple(about.items()), made, most, None if title == first else first, data_dir)
         try:
-            return surveyed(source)
+            if about:  # some sets are the user's own alone
+                load(found)
+                return found
         except MissingDataError as error:
             refusal = refusal or error
-    assert refusal is not None
-    raise refusal
+        if stand_in is None:
+            raise refusal or MissingDataError(f"{first} is not there")
+        own = known[stand_in]
 
 
-def surveyed(source: DataSource, agents: int = 5) -> DataSource:
-    """Return the source with the digest of its records; shards of ``agents`` are what network runs see."""
-    return replace(source, digest=digest(load(source, 1 if source.computed else agents)))
-
-
-def load(source: DataSource, agents: int = 1, *, held: bool = False) -> Records:
-    """Records for so many holders; with ``held``, the validation part in place of the test set."""
-    return _load(replace(source, title="", stands_for=None, digest=""), agents, held)
+def load(source: DataSource, agents: int = 1) -> Records:
+    """Records for so many holders."""
+    return _load(replace(source, title="", stands_for=None), agents)
 
 
 @lru_cache(maxsize=6)
-def _load(source: DataSource, agents: int, held: bool) -> Records:
+def _load(source: DataSource, agents: int) -> Records:
     own = dict(source.settings)
-    if held:
-        return hold_out(_load(source, agents, False), own.get("data_seed", 0))
-    if source.computed and agents > 1:
-        whole = _load(source, 1, False)
+    if (source.made or source.most) and agents > 1:
+        whole = _load(source, 1)
         X, y = whole.shards[0]
         parts = dict(enumerate(np.array_split(np.arange(len(y)), agents)))
         shards = {agent: (X[part], y[part]) for agent, part in parts.items()}
         return replace(whole, shards=shards, counts={agent: len(part) for agent, part in parts.items()})
     if source.made is not None:
-        return MADE[source.made](**own)
+        made: Records = MADE[source.made](**own)
+        return made
     records = load_for(DataSettings(data_dir=source.data_dir, **own), agents, range(agents))
     if source.most is None:
         return records
@@ -107,40 +100,19 @@ def _load(source: DataSource, agents: int, held: bool) -> Records:
     return replace(records, shards={0: (X[taken], y[taken])}, counts={0: len(taken)})
 
 
+def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:
+    """All training records together, or the test records: X (n, d) and y (n,), dense."""
+    records = load(source)
+    X, y = records.shards[0] if part == "train" else (records.X_test, records.y_test)
+    return (stacked([X]).toarray() if hasattr(X, "toarray") else X), y
+
+
 def guessing(source: DataSource) -> float:
     """Test figure of a model without features: the training records' mean, or their larger class."""
     y, records = rows(source)[1], load(source)
     if records.target is not None:
         return float(np.mean((records.y_test - y.mean()) ** 2))
     return float(np.mean(records.y_test != (1.0 if y.mean() > 0.0 else -1.0)))
-
-
-def loader(source: DataSource, *, held: bool) -> Loader:
-    """``load`` as ``admmnet.run`` takes it."""
-    return lambda settings, agents, mine: load(source, agents, held=held)
-
-
-def pooled_rows(records: Records) -> tuple[Any, Any]:
-    """All training records together: X (n, d) and y (n,)."""
-    parts = [records.shards[agent] for agent in sorted(records.shards)]
-    return stacked([X for X, _ in parts]), np.concatenate([y for _, y in parts])
-
-
-def digest(records: Records) -> str:
-    """sha256 over all shards and the test set."""
-    found = hashlib.sha256(repr((records.feature_names, sorted(records.counts.items()))).encode())
-    shards = [part for agent in sorted(records.shards) for part in records.shards[agent]]
-    for part in (*shards, records.X_test, records.y_test):
-        for array in arrays_of(part):
-            found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
-
-
-def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:
-    """All training records together, or the test records: X (n, d) and y (n,), dense."""
-    records = load(source)
-    X, y = pooled_rows(records) if part == "train" else (records.X_test, records.y_test)
-    return (X.toarray() if hasattr(X, "toarray") else X), y
 
 
 def _unit(X: Matrix) -> Matrix:
@@ -191,5 +163,5 @@ def _logistic(records: int, features: int, test: int, norm: float) -> Records:
     return _records("synthetic logistic", X, y, test)
 
 
-MADE: dict[str, Callable[..., Records]] = {"ridge": _ridge, "sphere": _sphere, "logistic": _logistic}
+MADE: dict[str, Any] = {"ridge": _ridge, "sphere": _sphere, "logistic": _logistic}
 """Problems that are computed, the same on every machine."""

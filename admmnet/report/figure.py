@@ -91,12 +91,6 @@ class Curve:
     spread: Values | None = None
     bands: tuple[Band, ...] = ()
 
-    @classmethod
-    def of(cls, label: str, look: Look, found: Mapping[Any, Any], *, medians: bool = False) -> Curve:
-        """Curve of summed-up values, each with ``mean``, ``median`` and ``spread``."""
-        y = [float(s.median if medians else s.mean) for s in found.values()]
-        return cls(label, look, [float(x) for x in found], y, [float(s.spread) for s in found.values()])
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -3,68 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
-from admmnet.papers import Reproduced, Request, banco, damaskinos2021, ding2020, reproduce, song2013
-from admmnet.papers.sources import DataSource, first_found, made, surveyed
+from admmnet.papers import Reproduced, Request, reproduce
+from admmnet.papers.driver import Bench
+from admmnet.papers.sources import DataSource
 
 Made = Callable[[str], Reproduced]
-RIDGES = (0.5, 2.0)
-SCALES: dict[Any, dict[str, Any]] = {
-    ding2020: {
-        "seeds_effects": 2, "seeds": 2, "seeds_others": 1, "trials": 1, "epsilons_effects": (10.0,),
-        "epsilons": (1.0,), "epsilons_curves": (1.0,), "epsilons_others": (10.0,),
-        "values": {1: (0.001, 0.9), 2: (10.0**-3.5, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
-        "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),
-        "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
-    },
-    damaskinos2021: {
-        "seeds": 1, "seeds_ridge": 2, "trials": 1, "epsilons": RIDGES, "epsilons_ridge": RIDGES,
-        "ridge": 600, "draws": (7, 8), "clips": 2, "rates": 1,
-        "batches": dict.fromkeys(("ridge", "logistic", "svm"), (50,)), "large": (),
-        "seeds_figure3": 1, "batches_figure3": (20, 100), "reaches_figure3": (0.01, 0.1),
-    },
-    song2013: {"seeds": 3, "batches": (1, 5, 10, 50), "sphere": 600, "points": 40},
-    banco: {
-        "seeds": 2, "seeds_real": 2, "steps": 400, "steps_real": 400, "norms": (1.0, 8.0),
-        "epsilons": (4.0,), "rates": (0.01, 0.1), "test": 500,
+SMALL: dict[str, Any] = {
+    "song2013": {"seeds": 3, "batches": [1, 5, 10, 50], "points": 40},
+    "banco": {
+        "seeds": 2, "steps": 400, "steps_real": 400, "norms": [1.0, 8.0], "epsilons": [4.0], "rates": [0.01, 0.1],
+        "test": 500,
     },
 }  # fmt: skip
-
-
-def tiny(stands_for: str, records: int = 500, features: int = 4, norm: float = 6.0) -> DataSource:
-    title = f"tiny problem for {stands_for}"
-    source = made(title, "logistic", records=records, features=features, test=200, norm=norm)
-    return surveyed(replace(source, stands_for=stands_for))
-
-
-def ridges() -> list[DataSource]:
-    sources = [made(f"ridge, draw {draw}", "ridge", records=600, test=120, draw=draw) for draw in (7, 8)]
-    return [first_found(replace(source, stands_for="YearPredictionMSD")) for source in sources]
-
-
-SOURCES: dict[str, Callable[..., Any]] = {
-    "ding2020._sources": lambda request: (tiny("Adult"), (tiny("Brazil", 400),)),
-    "damaskinos2021._sources": lambda scale, request: (ridges(), tiny("Phishing", 600), tiny("Adult", 600)),
-    **dict.fromkeys(
-        ("song2013.song_sources", "banco.song_sources"),
-        lambda folder: [tiny("MNIST", 600, 15, 8.0), tiny("KDDCup99", 600, 9, 8.0)],
-    ),
+COMPARED = {
+    "ding2020_effects": {"epsilons": [10.0], "seeds": "0:2"},
+    "ding2020_methods": {"epsilons": [1.0], "seeds": "0:2", "tune_seeds": 1},
+    "damaskinos2021_methods": {"epsilons": [0.5, 2.0], "seeds": "0:1", "tune_seeds": 1},
+    "damaskinos2021_batches": {"seeds": "0:1"},
 }
+TUNE = {
+    "own": ["eta=0.5,rounds=3", "pp-admm.noise_share=0.5:0.8,ipp-admm.noise_share=0.5:0.8"],
+    "our": ["rounds=2"],
+    "ridge": [
+        *("dp-scd.batch=50,dp-scd.clip={clips},dp-scd.epochs=4", "seq-dp-scd.batch=50,seq-dp-scd.epochs=4"),
+        *("dp-sgd.batch=50,dp-sgd.clip=0.1:0.3,dp-sgd.learning_rate=1.0,dp-sgd.epochs=4", "sgd.epochs=4"),
+        "sgd.learning_rate=0.1:1.0",
+        "sgd.learning_rate=1.0,sgd.batch=50,sgd.epochs=4",
+    ],
+}  # fmt: skip
+TUNE |= {"logistic": [text.replace("0.1:0.3", "0.3:1.0") for text in TUNE["ridge"]], "svm": TUNE["ridge"]}
+
+
+def tables(file: str, found: dict[str, Any]) -> dict[str, Any]:
+    """A grid file with few seeds, points and rounds."""
+    if file in SMALL:
+        return {**SMALL[file]}
+    found["compare"] |= COMPARED[file]
+    for table in (found, *found["place"]):
+        if "rounds" in table.get("algorithm", {}):
+            table["algorithm"]["rounds"] = 3
+    for place in found["place"]:
+        for word in ("epsilons", "seeds", "tune_seeds"):
+            place.pop(word, None)
+        place["vary"] = {name: [values[0], values[-1]] for name, values in place.get("vary", {}).items()}
+        if file == "damaskinos2021_batches":
+            place["vary"]["batch"] = [20, 100]
+        if "tune" in place:
+            place["tune"] = TUNE[place["name"].split()[0]]
+    return found
+
+
+def tiny(name: str, data_dir: str | None = None, **numbers: Any) -> DataSource:
+    """A small problem for any set."""
+    title = {"adult": "Adult", "brazil": "Brazil", "us": "US"}.get(name, name)
+    records, features = (400 if name == "brazil" else 500), {"mnist": 15, "kddcup99": 9}.get(name, 4)
+    if name in ("ridge", "year-prediction"):
+        about: dict[str, Any] = {"records": 600, "test": 120, "draw": numbers.get("draw", 7)}
+        return DataSource(f"tiny ridge {about['draw']}", tuple(about.items()), "ridge", stands_for="YearPredictionMSD")
+    about = {"records": records, "features": features, "test": 200, "norm": numbers.get("norm", 6.0)}
+    return DataSource(f"tiny problem for {title}", tuple(about.items()), "logistic", stands_for=title)
 
 
 @pytest.fixture(scope="session")
 def small() -> Iterator[None]:
+    whole = Bench.tables
     with pytest.MonkeyPatch.context() as patch:
-        for module, scale in SCALES.items():
-            patch.setattr(module, "SCALES", dict.fromkeys(("full", "quick"), scale))
-        patch.setattr(damaskinos2021, "EPOCHS", {"ridge": 4, "logistic": 2, "svm": 2})
-        for name, sources in SOURCES.items():
-            patch.setattr(f"admmnet.papers.{name}", sources)
+        patch.setattr(Bench, "tables", lambda bench, file, *variants: tables(file, whole(bench, file, *variants)))
+        for paper in ("ding2020", "damaskinos2021", "song2013", "banco"):
+            patch.setattr(f"admmnet.papers.{paper}.source", tiny)
         yield
 
 

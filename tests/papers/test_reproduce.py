@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 import shutil
@@ -12,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
+from admmnet import RunConfig, run
 from admmnet.cli.reproduce import reproduce as command
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.progress import Watch
+from admmnet.holder.series.simulation import primal, run_series
+from admmnet.holder.series.single_pass import DisjointSteps
 from admmnet.papers import PAPERS, Request, reproduce
-from admmnet.papers.sources import first_found, named
-from admmnet.papers.store import RESULTS
+from admmnet.papers.ding2020 import _apart
+from admmnet.papers.passes import local, log_places, optimum, places, problem_of, song
+from admmnet.papers.sources import DataSource, load, rows, source
 
 from .conftest import Made
 from .conftest import tiny as tiny_problem
@@ -31,10 +35,8 @@ FIGURES = {
     "banco": ["figure1", "figure2", "figure3"],
 }
 TABLES = {"tuning", "rates"}
-SEEDLESS = ("having no learning rate to tune", "SGD's tuning is not useful")
-"""Claims on budgets added up and on trials, whatever the number of seeds."""
 FEW = "too few trials for a verdict"
-VERDICTS = {"holds", "open", "does not hold", FEW}
+SMALL = tiny_problem("x")
 
 
 class Phases(Watch):
@@ -42,13 +44,11 @@ class Phases(Watch):
 
     def __init__(self) -> None:
         self.seen: dict[str, tuple[int, int]] = {}
-        self.steps = 0
 
     def phase(self, name: str, total: int, done: int) -> None:
-        self.seen[name] = (total, done)
-
-    def step(self, words: str) -> None:
-        self.steps += 1
+        if name:
+            before = self.seen.get(name, (0, 0))
+            self.seen[name] = (before[0] + total, before[1] + done)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -57,20 +57,16 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.name != RESULTS}
+    """Figures without the seconds of runs, which differ."""
+    found = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix in (".md", ".png")}
+    for path in folder.glob("*.csv"):
+        lines = [{name: text for name, text in row.items() if name != "seconds"} for row in rows_of(path)]
+        found[path.name] = repr(lines).encode()
+    return found
 
 
 def tiny(name: str, out: Path, **others: Any) -> Request:
     return Request(**({"paper": name} | others), out=str(out))
-
-
-@pytest.fixture
-def begun(finished: Made, tmp_path: Path) -> tuple[Path, list[bytes]]:
-    """A folder of banco without results, and the lines of all."""
-    whole, out = finished("banco").folder, tmp_path / "begun"
-    out.mkdir()
-    shutil.copy(whole / "reproduce.json", out)
-    return out, (whole / RESULTS).read_bytes().splitlines(keepends=True)
 
 
 @pytest.fixture
@@ -87,124 +83,96 @@ def test_every_figure_has_rows_a_picture_and_claims(paper: str, finished: Made) 
         assert rows_of(found.folder / f"{name}.csv")
         assert f"`{name}.csv`" in report
         if name not in TABLES:
-            picture = (found.folder / f"{name}.png").read_bytes()
-            assert picture.startswith(b"\x89PNG")
-            assert 5_000 < len(picture) < 150_000
+            assert (found.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
             assert f"({name}.png)" in report
     assert sorted(path.stem for path in found.pictures) == sorted(set(FIGURES[paper]) - TABLES)
     claims = [claim for own in found.claims.values() for claim in own]
-    rows = rows_of(found.folder / "claims.csv")
-    assert [(row["claim"], row["place"], row["verdict"]) for row in rows] == [
-        (claim.words, claim.place, claim.verdict) for claim in claims
-    ]
-    assert {row["figure"] for row in rows} == set(FIGURES[paper])
-    assert {row["verdict"] for row in rows} <= VERDICTS
+    lines = rows_of(found.folder / "claims.csv")
+    assert [tuple(line.values())[1:] for line in lines] == claims
+    assert {line["figure"] for line in lines} == set(FIGURES[paper])
+    assert {line["holds"] for line in lines} <= {"holds", "open", "does not hold", FEW}
     for claim in claims:
-        assert f"| {claim.words} | {claim.place} | {claim.verdict} | {claim.found.below} |" in report
+        assert f"| {claim.theirs} | {claim.place} | {claim.ours} | {claim.holds} |" in report
     assert "nan" not in report
 
 
-@pytest.mark.parametrize("paper", ["damaskinos2021", "banco"])
-def test_the_same_call_repeats_nothing_and_writes_the_same_bytes(paper: str, finished: Made) -> None:
-    first = finished(paper)
-    assert first.measured > 0
-    before = contents(first.folder)
-    again = reproduce(tiny(paper, first.folder), jobs=1)
-    assert again.measured == 0
-    assert contents(first.folder) == before
-    assert again.claims == first.claims
-
-
-def test_an_interrupted_call_goes_on_and_comes_to_the_same(finished: Made, begun: tuple[Path, list[bytes]]) -> None:
-    """With two processes, too."""
-    half, lines = begun
-    # what a killed process leaves: whole lines, and the beginning of one
-    (half / RESULTS).write_bytes(b"".join(lines[:10]) + lines[10][:40])
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_same_call_makes_nothing_again_and_goes_on_to_the_same(paper: str, finished: Made, tmp_path: Path) -> None:
+    whole = finished(paper).folder
+    out = Path(shutil.copytree(whole, tmp_path / "out"))
+    gone = [*out.glob("full/passes/*.json")][:10] + [*out.glob("full/*/*/*/runs/*/summary.json")][:3]
+    for path in gone:
+        path.unlink()
+        for other in path.parent.glob("manifest.json"):
+            other.unlink()
     watch = Phases()
-    again = reproduce(tiny("banco", half), jobs=2, watch=watch)
-    assert watch.seen["passes"] == (80, 10)
-    assert again.measured == watch.steps == len(lines) - 10
-    assert contents(half) == contents(finished("banco").folder)
-    assert len((half / RESULTS).read_bytes().splitlines()) == len(lines)
+    reproduce(tiny(paper, out), jobs=2 if paper == "banco" else 1, watch=watch)
+    assert sum(total - done for total, done in watch.seen.values()) == len(gone)
+    assert contents(out) == contents(whole)
 
 
 def test_more_seeds_keep_the_earlier_ones(finished: Made, tmp_path: Path, undrawn: None) -> None:
     whole = finished("banco")
     out = Path(shutil.copytree(whole.folder, tmp_path / "out"))
-    more = reproduce(tiny("banco", out, seeds=3), jobs=1)
+    watch = Phases()
+    found = reproduce(tiny("banco", out, seeds=3), jobs=1, watch=watch)
+    assert found.pictures == ()
+    assert "matplotlib is not installed" in str(found.undrawn)
     few, many = (rows_of(folder / "figure2.csv") for folder in (whole.folder, out))
     assert {row["seed"] for row in many} == {"0", "1", "2"}
     assert [row for row in many if row["seed"] != "2"] == few
-    assert more.measured == (whole.measured - 4) // 2  # the four optima are there
+    assert watch.seen == {"passes": (120, 80), "optima": (4, 4)}
+    one = reproduce(tiny("banco", out, seeds=1), jobs=1)
+    assert {claim.holds for own in one.claims.values() for claim in own} <= {FEW, "open"}
 
 
 def test_what_a_run_measures_is_what_the_run_says(finished: Made, tmp_path: Path) -> None:
-    """The numbers in the CSV are those of `admmnet.run` with the settings in the results file."""
-    from admmnet import RunConfig, run
-    from admmnet.papers.sources import load
-
-    folder = finished("ding2020").folder
-    lines = [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
-    wanted = [
-        line
-        for line in lines
-        if line["job"].get("method") == "pp-admm" and not line["job"]["trial"] and line["job"]["seed"] == 1
-    ]
-    wanted = [line for line in wanted if line["job"]["source"]["records"] == 500]
-    assert wanted
-    source = tiny_problem("Adult")
-    for number, line in enumerate(wanted[:2]):
-        config = RunConfig(algorithm="pp-admm", seed=1, out=str(tmp_path / str(number)), **line["job"]["settings"])
-        summary = run(config, loader=lambda _, agents, mine: load(source, agents)).summary
-        assert summary["test_error"]["consensus"] == line["result"]["test_error"]
-        assert summary["privacy"]["epsilon_proven"] == line["result"]["epsilon_proven"]
     points = [
         row
-        for row in rows_of(folder / "figure5.csv")
+        for row in rows_of(finished("ding2020").folder / "figure5.csv")
         if row["method"] == "pp-admm" and row["reading"].startswith("our forms") and row["seed"] == "1"
     ]
-    assert {float(row["test_error"]) for row in points} <= {line["result"]["test_error"] for line in wanted}
+    config = RunConfig(algorithm="pp-admm", seed=1, epsilon=1.0, delta=1e-4, rounds=2, answer="last", whiten="off")
+    adult = tiny_problem("adult")
+    summary = run(config.changed(out=str(tmp_path / "run")), loader=lambda _, agents, mine: load(adult, agents)).summary
+    (point,) = points
+    assert float(point["test_error"]) == summary["test_error"]["consensus"]
+    assert float(point["epsilon_proven"]) == summary["privacy"]["epsilon_proven"]
+    (last,) = [
+        row
+        for row in rows_of(finished("ding2020").folder / "figure6.csv")
+        if all(row[name] == point[name] for name in ("reading", "method", "seed")) and row["round"] == "2"
+    ]
+    assert 0.0 < float(last["loss"]) < 2.0
 
 
 def test_both_readings_of_epsilon_are_what_they_say(finished: Made) -> None:
-    rows = rows_of(finished("ding2020").folder / "figure5.csv")
-    private = [row for row in rows if row["epsilon"]]
+    private = [row for row in rows_of(finished("ding2020").folder / "figure5.csv") if row["epsilon"]]
     proven = [row for row in private if "proven epsilon" in row["reading"]]
     published = [row for row in private if "published epsilon" in row["reading"]]
     assert proven
     assert published
     for row in proven:
         assert float(row["epsilon_proven"]) == pytest.approx(float(row["epsilon"]), rel=1e-6)
-    for row in published:
-        # the paper takes rho = epsilon^2/(4 ln(1/delta)), whose own reading is epsilon + rho
-        rho = float(row["epsilon"]) ** 2 / (4.0 * math.log(1e4))
-        assert float(row["epsilon_published"]) <= (float(row["epsilon"]) + rho) * (1 + 1e-9)
     assert any(abs(float(row["epsilon_proven"]) / float(row["epsilon"]) - 1) > 0.05 for row in published)
-    effects = rows_of(finished("ding2020").folder / "figure1.csv")
-    for row in effects:
+    for row in rows_of(finished("ding2020").folder / "figure1.csv"):
         if "proven epsilon" in row["reading"]:
             assert float(row["epsilon_proven"]) <= float(row["epsilon"]) * (1 + 1e-6)
-
-
-def test_the_split_reaches_the_noise(finished: Made) -> None:
     losses: dict[str, set[str]] = {}
     for row in rows_of(finished("ding2020").folder / "figure1.csv"):
         losses.setdefault(row["x"], set()).add(row["train_loss"])
     first, second = losses.values()
-    assert first.isdisjoint(second)
+    assert first.isdisjoint(second)  # the split reaches the noise
 
 
-def test_tuning_is_priced_once_for_each_method(finished: Made) -> None:
-    rows = rows_of(finished("damaskinos2021").folder / "tuning.csv")
-    places = {(row["problem"], row["reading"], row["method"]) for row in rows}
-    assert len(places) == len(rows) > 0
-    assert {row["epsilon"] for row in rows} == {"0.5"}  # as near to 1 as any
-
-
-def test_stand_ins_are_said(finished: Made) -> None:
+def test_tuning_is_priced_and_stand_ins_are_said(finished: Made) -> None:
+    trials = rows_of(finished("damaskinos2021").folder / "tuning.csv")
+    private = [row for row in trials if row["method"].startswith(("DP", "seq"))]
+    assert {row["epsilon"] for row in private} == {"0.5"}  # as near to 1 as any
+    assert all(float(row["epsilon_proven_with_trials"]) > 0.5 for row in private)
+    assert {row["epsilon_proven_with_trials"] for row in trials if row["method"] == "SGD"} == {""}
     report = finished("ding2020").report.read_text(encoding="utf-8")
-    assert "Records: tiny problem for Brazil (in place of Brazil)." in report
-    assert "in place of YearPredictionMSD" in finished("damaskinos2021").report.read_text(encoding="utf-8")
+    assert "Records: tiny problem for Brazil (in place of Brazil); tiny problem for US (in place of US)." in report
 
 
 @pytest.mark.parametrize(
@@ -229,22 +197,7 @@ def test_a_set_that_is_there_and_damaged_has_no_stand_in(tmp_path: Path) -> None
     for name in ("adult.data", "adult.test"):
         (tmp_path / "adult" / name).write_text("garbage\n")
     with pytest.raises(RequestError, match=r"adult\.data, line 1"):
-        first_found(named("Adult", "adult", str(tmp_path)), tiny_problem("Adult"))
-    assert first_found(named("Adult", "adult", str(tmp_path / "no")), tiny_problem("Adult")).made == "logistic"
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_single_seed_is_too_few(paper: str, finished: Made, tmp_path: Path, undrawn: None) -> None:
-    out = Path(shutil.copytree(finished(paper).folder, tmp_path / "out"))
-    found = reproduce(tiny(paper, out, seeds=1), jobs=1)
-    assert found.pictures == ()
-    assert "matplotlib is not installed" in str(found.undrawn)
-    assert found.measured == 0  # all of it was measured with the other seeds
-    for title, claims in found.claims.items():
-        for claim in claims:
-            if not any(words in claim.words for words in SEEDLESS):
-                assert claim.verdict == (FEW if claim.found.untold else "open"), (title, claim)
-                assert claim.found.places == 0
+        source("adult", str(tmp_path))
 
 
 def test_a_folder_of_something_else_is_left_alone(finished: Made, tmp_path: Path) -> None:
@@ -256,24 +209,14 @@ def test_a_folder_of_something_else_is_left_alone(finished: Made, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_damaged_results_file_is_named(begun: tuple[Path, list[bytes]]) -> None:
-    out, whole = begun
-    for damage in (b"not json\n", b"7\n", b'{"key": "a", "result": NaN}\n', b'{"key": "a"}\n'):
-        (out / RESULTS).write_bytes(b"".join([*whole[:2], damage, *whole[2:]]))
-        with pytest.raises(RequestError, match=r"results\.jsonl, line 3"):
-            reproduce(tiny("banco", out), jobs=1)
-        assert len((out / RESULTS).read_bytes().splitlines()) == len(whole) + 1
-
-
 def test_the_command_prints_each_claim_with_its_verdict(
     small: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["banco", "--quick", "--jobs", "1", "-o", str(tmp_path / "out")]
-    command.main(words, standalone_mode=False)
+    command.main(["banco", "--quick", "--jobs", "1", "-o", str(tmp_path / "out")], standalone_mode=False)
     printed = capsys.readouterr()
     assert printed.err.startswith("passes: 80 to make")
     assert printed.out.count("(QUICK: few seeds, few points)") == 3
-    assert re.search(rf"^  ({FEW}): BANCO essentially matches SGD", printed.out, re.MULTILINE)
+    assert re.search(rf"^  {FEW} \(0/0/0\): BANCO essentially matches SGD", printed.out, re.MULTILINE)
     assert f"written: {tmp_path / 'out' / 'report.md'}, 3 pictures" in printed.out
 
 
@@ -281,12 +224,46 @@ def test_nothing_is_measured_without_the_libraries(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("admmnet.papers.driver.find_spec", lambda name: None if name == "numba" else name)
     with pytest.raises(RequestError, match=r"damaskinos2021 needs numba"):
         reproduce(tiny("damaskinos2021", tmp_path / "out"), jobs=1)
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_command_refuses_unknown_papers(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError):
         command.main(["no-such", "-o", str(tmp_path / "out")], standalone_mode=False)
     with pytest.raises(AdmmnetError, match="--jobs 0"):
         command.main(["banco", "--jobs", "0", "-o", str(tmp_path / "out")], standalone_mode=False)
     assert not (tmp_path / "out").exists()
+
+
+def test_places_and_marks() -> None:
+    assert (places(3), len(places(1000)), log_places(100)) == ([1, 2, 3], 40, [100])
+    assert places(1000)[-1] == log_places(1000)[-1] == 1000
+    assert _apart((0.9, 0.5, 0.1, 0.01)) == (0.01, 0.1, 0.5)
+
+
+def test_passes_are_the_librarys() -> None:
+    found = song(None, SMALL, 4, 1.0, "sqrt", 10.0, 1e-3, 5, 40)
+    series = DisjointSteps(1e-3, 4, np.array(1.0), "sqrt", 10.0)
+    problem = problem_of(SMALL, 1e-3)
+    ended = run_series(series, problem, np.random.default_rng([5, 0]), np.random.default_rng([5, 1]))
+    assert [*found.items()][-1] == (500, primal(problem, ended.theta))
+    best = optimum(None, SMALL, 1e-3)["objective"]
+    for seed in range(20):
+        assert primal(problem, np.random.default_rng(seed).standard_normal(4)) > best
+    short = DataSource(
+        "short", (*SMALL.settings[:0], ("records", 50), ("features", 4), ("test", 200), ("norm", 6.0)), "logistic"
+    )
+    models = [np.zeros(4)]
+    steps = DisjointSteps(1e-12, 1, np.array(2.0), "constant", 0.1)
+    rngs = np.random.default_rng([7, 2]), np.random.default_rng([7, 3])
+    run_series(steps, problem_of(short, 1e-12), *rngs, lambda progress: models.append(progress.theta.copy()))
+    averaged = primal(problem_of(short, 1e-12, "test"), np.mean(models[:50], axis=0))
+    loss = local(None, short, "sgd", 2.0, 50, 0.1, 7)
+    assert loss == {50: pytest.approx(averaged, rel=1e-12)}
+    assert local(None, short, "banco", 2.0, 50, None, 7) != loss
+    assert math.isfinite(loss[50])
+
+
+def test_made_records_are_unit_rows_the_same_for_any_number_of_holders() -> None:
+    for one in (SMALL, tiny_problem("ridge"), source("sphere", None)):
+        X, y = rows(one)
+        assert np.linalg.norm(X, axis=1) == pytest.approx(1.0)
+        assert np.abs(y).max() <= 1.0
+        five = load(one, 5)
+        assert np.array_equal(np.vstack([five.shards[k][0] for k in range(5)]), X)

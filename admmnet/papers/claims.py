@@ -1,0 +1,128 @@
+"""Claims over seeded values: which differences are clear, and what that says (docs/reproduction.md, "Words")."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from admmnet.types import Vector
+
+CHANCE = 0.05
+"""How often, in both directions together, chance alone gives a difference that is called clear."""
+ALIKE = 0.05
+"""Relative difference of means that must be ruled out for them to be called alike."""
+SAME = 1e-9
+"""Relative difference up to which two means are the same number."""
+LEAST = 3
+"""Trials from which on a comparison tells anything."""
+Outcome = Literal["below", "level", "alike", "above"]
+"""How a first thing does against a second."""
+Row = dict[str, Any]
+"""Facts and figures of one run."""
+
+
+class Claim(NamedTuple):
+    """A claim of a paper: their words, our counts (clearly so, level, clearly the opposite), and whether it holds."""
+
+    theirs: str
+    ours: str
+    holds: str
+    place: str = ""
+
+
+def claim(theirs: str, outcomes: Iterable[Outcome | None], place: str = "", *, decided: bool = True) -> Claim:
+    """Return a claim that each outcome ``below`` is for; without ``decided`` it stays open.
+
+    Too few trials (None) tell nothing. What is level refutes only where all are alike.
+    """
+    found = Counter(outcomes)
+    places, alike = found.total() - found[None], found["alike"]
+    level = found["level"] + alike
+    ours = f"{found['below']}/{level}/{found['above']}{f', {alike} alike' if alike else ''}"
+    if found[None] and not places:
+        return Claim(theirs, ours, "too few trials for a verdict", place)
+    holds = "open"
+    if decided and places and found["below"] == places:
+        holds = "holds"
+    elif decided and places and (found["above"] > found["below"] or alike == places):
+        holds = "does not hold"
+    return Claim(theirs, ours, holds, place)
+
+
+def lower(a: Vector, b: Vector, *, paired: bool = False) -> Outcome | None:
+    """Compare two means by Welch's t test, or the paired one for values of the same seeds.
+
+    None for too few trials of either, and for values that are not finite.
+    """
+    from scipy import stats
+
+    if min(len(a), len(b)) < LEAST or not np.isfinite([*a, *b]).all() or (paired and len(a) != len(b)):
+        return None
+    gap, size = float(a.mean() - b.mean()), max(abs(a.mean()), abs(b.mean()))
+    if abs(gap) <= SAME * size:
+        return "alike"
+    low = high = gap
+    if any(np.ptp(part) for part in ([a - b] if paired else [a, b])):  # else there is no spread to test by
+        test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
+        low, high = test.confidence_interval(1.0 - CHANCE)
+    if low > 0.0 or high < 0.0:
+        return "above" if low > 0.0 else "below"
+    return "alike" if max(-low, high) <= ALIKE * size else "level"
+
+
+def steadier(a: Vector, b: Vector) -> Outcome | None:
+    """Compare two standard deviations by the F test; None as in ``lower``."""
+    from scipy import stats
+
+    if min(len(a), len(b)) < LEAST or not np.isfinite([*a, *b]).all():
+        return None
+    first, second = np.var(a, ddof=1), np.var(b, ddof=1)
+    if first == second or second == 0.0:
+        return "alike" if first == second else "above"
+    tail = stats.f.cdf(first / second, len(a) - 1, len(b) - 1)
+    if min(tail, 1.0 - tail) >= CHANCE / 2.0:
+        return "level"
+    return "below" if tail < 0.5 else "above"
+
+
+def against(first: Mapping[Any, Vector], second: Mapping[Any, Vector]) -> list[Outcome | None]:
+    """Compare means wherever both are known."""
+    return [lower(values, second[at]) for at, values in first.items() if at in second]
+
+
+def sized(met: Iterable[bool], rows: list[Row]) -> list[Outcome | None]:
+    """Places where means keep a size, and where not; too few seeds tell nothing."""
+    few = len(distinct(rows, "seed")) < LEAST
+    return [None if few else "below" if one else "above" for one in met]
+
+
+def pick(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Rows whose columns have these values."""
+    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
+
+
+def distinct(rows: Iterable[Row], name: str) -> list[Any]:
+    """Values of a column, in the order in which they come, without None."""
+    return list(dict.fromkeys(row[name] for row in rows if row.get(name) is not None))
+
+
+def split(rows: list[Row], *names: str) -> Iterator[tuple[Any, ...]]:
+    """Values of columns, and last the rows that have them, where there are any."""
+    for values in product(*(distinct(rows, name) for name in names)):
+        if own := pick(rows, **dict(zip(names, values, strict=True))):
+            yield (*values, own)
+
+
+def values(rows: Iterable[Row], name: str) -> Vector:
+    """What is known of a column."""
+    return np.array([row[name] for row in rows if row.get(name) is not None], dtype=float)
+
+
+def by(rows: list[Row], key: str, name: str) -> dict[Any, Vector]:
+    """Values of a column for every value of another one, in increasing order of that."""
+    found = {one: values(own, name) for one, own in split(rows, key)}
+    return {one: found[one] for one in sorted(found) if len(found[one])}

@@ -68,7 +68,10 @@ def test_mode_and_seed_are_not_a_methods_to_change(name: str, what: str, tmp_pat
 
 
 def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) -> None:
-    result = run(**private(tmp_path, algorithm="pp-admm", loss=HERE + "Soft", epsilon=5.0))
+    how: dict[str, Any] = {"algorithm": "pp-admm", "loss": HERE + "Soft", "epsilon": 5.0}
+    with pytest.raises(RequestError, match="whose code would see the records"):
+        run(**private(tmp_path, **how))
+    result = run(**private(tmp_path, **how, private=False, simulate=True))
     assert not any(getattr(event, "logistic", False) for ledger in result.ledgers for _, event, _ in ledger.events)
     assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
 

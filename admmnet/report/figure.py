@@ -111,8 +111,7 @@ class Panel:
     """One pair of axes.
 
     ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis: rules beyond are arrows at
-    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws all but the curves. With
-    ``own_legend`` the entries that no other panel has are explained over these axes.
+    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws all but the curves.
     """
 
     title: str
@@ -126,7 +125,6 @@ class Panel:
     ylim: tuple[float | None, float | None] | None = None
     whole: str = ""
     paint: Callable[[Any], None] | None = None
-    own_legend: bool = False
 
     def beyond(self, rule: Rule) -> int:
         """Whether a rule lies above (1) or below (-1) the y axis, or on it (0)."""
@@ -221,15 +219,14 @@ def draw(picture: Picture) -> Figure:
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
     title = _wrapped(picture.title, width, 1.1 * LABEL + 1)
     note = _wrapped(picture.note, width, LABEL)
-    shared: dict[str, Any] = {}
-    for panel in panels:
-        if not panel.own_legend or len(panels) == 1:
-            shared |= panel.entries()
+    shared = {label: sample for panel in panels for label, sample in panel.entries().items()}
     if picture.beside:
         ends = {curve.label: curve.y[-1] for curve in panels[0].curves}
         ends |= {rule.label: rule.value for rule in panels[0].rules}
         shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
-    across = 1 if picture.beside else _fitting(shared, width)
+    widest = max((min(len(label), 12.0 * width) for label in shared), default=1)
+    fitting = int(width / (0.45 + 0.6 * TICK / 72.0 * widest))
+    across = 1 if picture.beside else max(1, min(len(shared), fitting))
     lines = [*title.splitlines(), *note.splitlines()] + (0 if picture.beside else -(-len(shared) // across)) * [""]
     size = width, rows * picture.height + 0.16 * len(lines) + 0.1
     figure: Any = Figure(figsize=size, facecolor="white", layout="constrained")
@@ -239,14 +236,25 @@ def draw(picture: Picture) -> Figure:
         for column, panel in enumerate(own):  # the last one takes the rest of a short line
             axes = figure.add_subplot(grid[row, column : columns if panel is own[-1] else column + 1])
             _draw_panel(axes, panel)
-            if panel.own_legend and len(panels) > 1:
-                alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
-                _legend(axes, alone, _fitting(alone, width / columns), loc="lower left", bbox_to_anchor=(-0.02, 0.99))
     if title:
         figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=LABEL + 1, fontweight="bold")
     if shared:
-        place = "outside center right" if picture.beside else "outside lower left"
-        legend = _legend(figure, shared, across, loc=place, title="" if picture.beside else note, title_fontsize=LABEL)
+        legend = figure.legend(
+            handles=list(shared.values()),
+            labels=[_wrapped(label, width - 0.4, TICK) for label in shared],
+            ncols=across,
+            loc="outside center right" if picture.beside else "outside lower left",
+            title="" if picture.beside else note,
+            title_fontsize=LABEL,
+            alignment="left",
+            fontsize=TICK,
+            frameon=False,
+            handlelength=2.4,
+            columnspacing=1.2,
+            borderaxespad=0.2,
+            labelspacing=0.3,
+            labelcolor=INK,
+        )
         legend.get_title().set_color(GREY)
     if note and (picture.beside or not shared):
         figure.supxlabel(note, x=0.01, ha="left", color=GREY, fontsize=LABEL)
@@ -261,27 +269,6 @@ def _wrapped(words: str, room: float, size: float) -> str:
     """Words in lines of so many inches, in letters of so many points; no formulas, nothing that no file can hold."""
     shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
     return textwrap.fill(shown.replace("$", r"\$"), max(12, int((room - 0.2) * 72.0 / (0.6 * size))))
-
-
-def _fitting(entries: Mapping[str, Any], room: float) -> int:
-    """Columns of a legend that so many inches have room for."""
-    widest = max((min(len(label), 12.0 * room) for label in entries), default=1)
-    return max(1, min(len(entries), int(room / (0.45 + 0.6 * TICK / 72.0 * widest))))
-
-
-def _legend(owner: Any, entries: Mapping[str, Any], columns: int, **how: Any) -> Any:
-    """Legend of a figure or axes in so many columns."""
-    room = owner.get_figure().get_size_inches()[0]
-    look: dict[str, Any] = {
-        "fontsize": TICK,
-        "frameon": False,
-        "handlelength": 2.4,
-        "columnspacing": 1.2,
-        "borderaxespad": 0.2,
-    }
-    look |= {"labelspacing": 0.3, "labelcolor": INK, "alignment": "left"}
-    labels = [_wrapped(label, room - 0.4, TICK) for label in entries]
-    return owner.legend(handles=list(entries.values()), labels=labels, ncols=columns, **look | how)
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:

@@ -30,7 +30,7 @@ LINES = {
     "loss": "consensus",
     "gap": "median agent",
     "broadcasts": "median agent",
-    "privacy": "largest, proven",
+    "privacy": "largest epsilon, proven",
 }
 """The line of a run that stands alone."""
 
@@ -106,7 +106,6 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
             ylog=ylog,
             ylim=(0.0, None) if name == "privacy" else None,
             whole="x",
-            own_legend=name == "privacy" and not words,
         )
     (run,) = runs
     if run.size <= painting.MOST_DRAWN:
@@ -153,7 +152,7 @@ def curves_of(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -
     claimed = finite_columns(runs[0].epsilon_published)
     if name == "privacy" and not words and claimed.shape[1]:
         dotted = Look(figure.GREEN, "", "dotted", 1.1)
-        found.append(Curve("largest, the paper's", dotted, runs[0].rounds, claimed.max(axis=1)))
+        found.append(Curve("largest epsilon, the paper's", dotted, runs[0].rounds, claimed.max(axis=1)))
     return tuple(found)
 
 
@@ -174,7 +173,7 @@ def targets(runs: Sequence[RunSeries]) -> tuple[Rule, ...]:
     found = [run.targets[np.isfinite(run.targets)] for run in runs if np.isfinite(run.targets).any()]
     ends = (np.min, np.max) if len(runs) == 1 else (np.max,)
     values = sorted({float(end(part)) for part in found for end in ends})
-    return tuple(Rule("target" if len(runs) == 1 else "target of epsilon", value, "dashed", INK) for value in values)
+    return tuple(Rule("target of epsilon", value, "dashed", INK) for value in values)
 
 
 def finite_columns(values: Floats) -> Floats:

@@ -168,12 +168,12 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     outer: Any = error.collections[0].get_paths()[0].vertices  # of all agents
     assert outer[:, 1].min() == 100.0 * run.agents["test_error"].min()
     assert outer[:, 1].max() == 100.0 * run.agents["test_error"].max()
-    assert (line(privacy, "largest, proven").get_ydata() == run.epsilon_spent.max(axis=1)).all()
+    assert (line(privacy, "largest epsilon, proven").get_ydata() == run.epsilon_spent.max(axis=1)).all()
     target: Any = privacy.get_lines()[-1].get_ydata()
     assert list(target) == [5.0, 5.0]
     published = read_series(folders["published"])
     (claimed,) = plot_run(published, panels=["privacy"]).axes
-    assert (line(claimed, "largest, the paper's").get_ydata() == published.epsilon_published.max(axis=1)).all()
+    assert (line(claimed, "largest epsilon, the paper's").get_ydata() == published.epsilon_published.max(axis=1)).all()
     assert privacy.get_ylim()[0] == 0.0
     assert ("matplotlib.pyplot" in sys.modules) == pyplot  # no display is needed
 

@@ -104,7 +104,7 @@ def read_texts(
         if len(lines) == starts[-1]:
             raise RequestError(f"{path} has a header and no records: give a file with at least one record")
         starts.append(len(lines))
-    if form.header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, wanted)):
+    if form.header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, coded)):
         raise _no_header(paths[0], wanted, "nothing that does not occur again below")
     whole = np.concatenate(found, axis=1)
 

@@ -1,4 +1,4 @@
-"""Claims over seeded values: which differences are clear, and what that says (docs/reproduction.md, "Words")."""
+"""Claims over seeded values: which differences are clear, and what that says (docs/reproduction.md)."""
 
 from __future__ import annotations
 

@@ -12,9 +12,20 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.labels import FEW_CLASSES, canonical
+from admmnet.data.labels import FEW_CLASSES
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
-from admmnet.data.table import DATE, PLAIN, UNIT, RawColumn, RawTable, Spelling, is_missing, listed, numbers_of
+from admmnet.data.table import (
+    DATE,
+    PLAIN,
+    UNIT,
+    RawColumn,
+    RawTable,
+    Spelling,
+    canonical,
+    is_missing,
+    listed,
+    numbers_of,
+)
 from admmnet.errors import DataError, counted
 from admmnet.types import Vector
 

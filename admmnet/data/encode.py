@@ -16,9 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from admmnet.data.labels import canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
-from admmnet.data.table import PLAIN, Codes, RawTable, Rows, is_missing, listed, no_number
+from admmnet.data.table import PLAIN, Codes, RawTable, Rows, canonical, is_missing, listed, no_number
 from admmnet.errors import DataError, RequestError
 from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
 from admmnet.types import Matrix, Vector

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.data.schema import Range, Schema
-from admmnet.data.table import PLAIN, RawColumn, RawTable, is_missing, listed
+from admmnet.data.table import PLAIN, RawColumn, RawTable, canonical, is_missing, listed
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
@@ -99,14 +99,6 @@ def no_labels(n: int, schema: Schema, positive: str | None) -> SourceLabels:
     """Labels of n rows that have none: nan, with the declared values, of which `positive` must be one."""
     values = None if schema.labels is None else oriented(schema.labels, positive)
     return SourceLabels(np.full(n, np.nan), values, schema.targets)
-
-
-def canonical(label: str) -> str:
-    """Spell numbers in one way, so that 1, +1 and 1.0 are the same label."""
-    try:
-        return f"{float(label):.17g}"
-    except ValueError:
-        return label.strip()
 
 
 def same(a: str, b: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from admmnet.data.table import PLAIN, Spelling
+from admmnet.data.table import PLAIN, Spelling, canonical
 from admmnet.errors import RequestError
 
 Range = tuple[float, float]
@@ -246,7 +246,8 @@ def _labels(values: Any, place: str) -> tuple[str, ...] | tuple[tuple[str, str],
     labels = _texts([*values] if table else values, place)
     if table and len(labels) > 1:
         spelt = _groups(values, place)
-        if other := [text for text, own in spelt if text in labels and text != own]:
+        own = {canonical(label): label for label in labels}
+        if other := [text for text, label in spelt if own.get(canonical(text), label) != label]:
             raise RequestError(f"{place}: {other[0]!r} is a label itself, and a spelling of another one")
         return spelt
     if len(labels) < 2:

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.encode import Features, complete, encode, missing
-from admmnet.data.labels import canonical, no_labels, read_labels
+from admmnet.data.labels import no_labels, read_labels
 from admmnet.data.schema import Numeric, Schema
-from admmnet.data.table import RawColumn, RawTable, column_of, listed, numbered
+from admmnet.data.table import RawColumn, RawTable, canonical, column_of, listed, numbered
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
-from admmnet.data.labels import canonical
 from admmnet.data.readers.delimited import Form, read_csv, usual_separator
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
@@ -29,7 +28,7 @@ from admmnet.data.settings import (
     reserved,
 )
 from admmnet.data.source import Source, source_of
-from admmnet.data.table import RawTable, Refuse, refuse
+from admmnet.data.table import RawTable, Refuse, canonical, refuse
 from admmnet.errors import RequestError
 
 

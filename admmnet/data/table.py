@@ -208,6 +208,14 @@ class RawTable(Struct, frozen=True):
         )
 
 
+def canonical(label: str) -> str:
+    """Spell numbers in one way, so that 1, +1 and 1.0 are the same label."""
+    try:
+        return f"{float(label):.17g}"
+    except ValueError:
+        return label.strip()
+
+
 def refuse(faults: Iterable[str]) -> None:
     """Raise a DataError if there are faults."""
     found = iter(faults)

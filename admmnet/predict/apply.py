@@ -30,10 +30,10 @@ from admmnet.data.figures import (
     regression_figures,
     scores,
 )
-from admmnet.data.labels import canonical
 from admmnet.data.records import in_words
 from admmnet.data.scoring import in_memory
 from admmnet.data.settings import AGENT, FIXED_KEYS, GIVEN, form_of, path_for
+from admmnet.data.table import canonical
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model

@@ -119,6 +119,7 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
         ({"labels": ["a"]}, r"must be \[negative, positive\], or three classes or more, got \['a'\]"),
         ({"labels": ["a", "a"]}, "holds 'a' twice"),
         ({"labels": {"a": ["b"], "b": ["x"]}}, "'b' is a label itself, and a spelling of another one"),
+        ({"labels": {"0": ["1.0"], "1": ["x"]}}, "'1.0' is a label itself, and a spelling of another one"),
         ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
         ({"drop": "id"}, r"data\.schema\.drop must be a list"),
         ({"labels": ["a", "b"], "threshold": 1}, "gives labels and threshold, which exclude each other"),

@@ -46,7 +46,7 @@ def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmn
     with np.load(baseline / "model.npz") as archive:
         score = data.X_test @ archive["consensus"]
     assert facts["error"]["consensus"] == float(np.mean((score > 0) != (data.y_test > 0)))
-    assert "of the consensus" in admmnet.ok("evaluate", baseline, "--data", new).out
+    assert f"consensus {facts['error']['consensus']:.2%}" in admmnet.ok("evaluate", baseline, "--data", new).out
     rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", baseline, "--data", new).out)))
     np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
     assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.config.toml import values_of
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 from admmnet.experiments.grid import Comparison
 from admmnet.experiments.parsing import parse_seeds
 from admmnet.files import read_toml
@@ -40,7 +40,7 @@ def grids_of(
     if not (isinstance(common, dict) and isinstance(places, list) and all(isinstance(one, dict) for one in places)):
         raise RequestError(f"{path}: compare must be a table, [compare], and every place one, [[place]]")
     found: dict[str, Comparison] = {}
-    for place, varied in [(dict(one), value) for one in places for value in _varied(one)]:
+    for place, varied in [(dict(one), value) for one in places for value in _varied(one, path)]:
         name, folder = place.pop("name", None), ""
         name = "; ".join([str(name), *(f"{key}={value}" for key, value in varied.items())]) if varied else name
         if len(places) > 1 or name != "":
@@ -59,6 +59,11 @@ def grids_of(
     return found
 
 
-def _varied(place: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _varied(place: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
     vary = place.pop("vary", {})
+    lists = list(vary.values()) if isinstance(vary, dict) else [None]
+    if not all(isinstance(values, list) and values for values in lists):
+        raise RequestError(f"{path}: vary = {short(vary)} is not allowed: give lists of values, vary.SETTING = [...]")
+    if vary and not place.get("name"):
+        raise RequestError(f"{path}: a place that varies a setting has no name: give it one")
     yield from (dict(zip(vary, values, strict=True)) for values in product(*vary.values()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -20,11 +22,13 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
+from admmnet.errors import AdmmnetError, RequestError, RunError, kind_of
 from admmnet.experiments.holdout import Reader, Shelf, load_for
 from admmnet.experiments.progress import Watch
 from admmnet.files import refusing, write_whole
+from admmnet.record.folder import sha256
 from admmnet.transport.collective import describe_error
+from admmnet.version import __version__
 
 NEEDED = "admmnet.experiments.tasks"
 LOST = (
@@ -35,7 +39,6 @@ POLL = 0.2
 """Seconds after which the keyboard is asked."""
 PATIENCE = 5.0
 """Seconds after which the watch is told that no task has ended."""
-_KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)}
 _SHELVES: dict[str, dict[Reader, Shelf]] = {}
 """Records that this process has loaded for a pool, by the pool's name: for another one files may have changed."""
 
@@ -52,6 +55,14 @@ class Call:
     given: tuple[Any, ...]
     read: Reader = load_for
 
+    def digest(self, answer: str, files: dict[Path, str]) -> str:
+        """sha256 of an answer with what it was asked of; of ``files`` that are named there those known by now."""
+        asked = repr((__version__, self.function.__module__, self.function.__qualname__, self.given))
+        texts = [part for text in re.findall("'([^']+)'", asked) for part in (text, text.partition(":")[2]) if part]
+        named = [path for path in map(Path, texts) if path in files or path.is_file()]
+        sums = [files[path] if path in files else files.setdefault(path, sha256(path)) for path in named]
+        return hashlib.sha256(repr((asked, sums, answer)).encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -63,7 +74,7 @@ class Failure:
 
     def error(self) -> AdmmnetError:
         """Return it as an exception."""
-        error = _KINDS[self.code](self.message)
+        error = kind_of(self.code)(self.message)
         if self.trace:
             error.add_note(self.trace)
         return error
@@ -104,9 +115,11 @@ class Pool:
     def kept(self, folder: Path, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Answers of calls by their names, each in a file NAME.json of a folder: what is there is not made again.
 
-        What failed is raised, the first of all, once all others have ended.
+        Made again is what is damaged, or was asked otherwise, of other files, or of another version. What failed is
+        raised, the first of all, once all others have ended.
         """
-        found = {name: _read(folder / f"{name}.json") for name in calls}
+        files = dict[Path, str]()
+        found = {name: _read(folder / f"{name}.json", call, files) for name, call in calls.items()}
         missing = [name for name, answer in found.items() if answer is None]
         with refusing(f"make the folder {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +130,8 @@ class Pool:
                 failures.append(replace(answer, message=f"{calls[name].words}: {answer.message}"))
                 continue
             text = json.dumps(answer)
-            write_whole({folder / f"{name}.json": text.encode()})
+            digest = calls[name].digest(text, files)
+            write_whole({folder / f"{name}.json": json.dumps({"digest": digest, "answer": answer}).encode()})
             found[name] = json.loads(text)  # as a later call will read it
         if failures:
             raise failures[0].error()
@@ -197,11 +211,13 @@ def _held() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _read(path: Path) -> Any:
-    """Content of a JSON file, None where there is none that is whole."""
+def _read(path: Path, call: Call, files: dict[Path, str]) -> Any:
+    """Answer of a call in a file, None where there is none, or none of this call."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        content = json.loads(path.read_bytes())
+        answer = content["answer"]
+        return answer if content["digest"] == call.digest(json.dumps(answer), files) else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -244,6 +260,6 @@ def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
     try:
         answer = task.function(shelf, *task.given)
     except Exception as error:
-        code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
+        code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in (2, 3, 4) else 3
         answer = Failure(code, describe_error(error), traceback.format_exc())
     return answer, time.monotonic() - begun, getrusage(RUSAGE_SELF).ru_maxrss * 1024

@@ -88,6 +88,9 @@ def test_flags_win_over_the_file_and_places_over_what_is_common(tmp_path: Path) 
     [
         ("compare = 3", "compare must be a table"),
         ('place = "here"', "every place one"),
+        ("[[place]]\nname = 'a'\nvary = 3\n", "vary = 3 is not allowed: give lists of values"),
+        ("[[place]]\nname = 'a'\nvary.agents = []\n", "is not allowed: give lists of values"),
+        ("[[place]]\nvary.agents = [3]\n", "a place that varies a setting has no name"),
         ("[compare]\nepsilon = [1.0]", r"unknown key epsilon in \[compare\]; keys: algorithms, epsilons"),
         ("[compare]\nepsilons = [1.0]", r"grid\.toml names no methods"),
         ('[compare]\nalgorithms = ["admm"]\nseeds = "3:3"', "--seeds '3:3' is not allowed"),

@@ -285,3 +285,29 @@ def test_processes_come_from_one_server_and_have_our_environment(monkeypatch: py
                 parents.add(parent)
     assert len(parents) == 1
     assert parents != {os.getpid()}
+
+
+def measured(shelf: Any, file: str, factor: int) -> list[float]:
+    """A task whose answer depends on a file."""
+    return [factor * len(Path(file).read_bytes()), time.perf_counter()]
+
+
+def test_an_answer_is_kept_for_the_same_words_files_and_bytes_alone(tmp_path: Path) -> None:
+    file, folder = tmp_path / "records.csv", tmp_path / "passes"
+    file.write_text("abc")
+
+    def ask(factor: int = 2) -> Any:
+        with Pool(1) as pool:
+            return pool.kept(folder, "passes", {"one": Call("one", measured, (str(file), factor))})["one"]
+
+    first = ask()
+    assert first[0] == 6
+    assert ask() == first  # not made again
+    assert ask(3)[0] == 9
+    again = ask(3)
+    (folder / "one.json").write_text((folder / "one.json").read_text().replace("[9", "[8"))
+    assert ask(3)[1] > again[1]
+    (folder / "one.json").write_text("{}")
+    assert ask(3)[0] == 9
+    file.write_text("abcd")
+    assert ask(3)[0] == 12

@@ -34,10 +34,9 @@ SHARDS = {
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
     ("admmnet/experiments/holdout.py", "load"),
-    ("admmnet/papers/runs.py", "_train_error"),
+    ("admmnet/papers/ding2020.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
-    ("admmnet/papers/sources.py", "pooled_rows"),
-    ("admmnet/papers/sources.py", "digest"),
+    ("admmnet/papers/sources.py", "rows"),
     ("admmnet/running/references.py", "_pooled"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
@@ -54,7 +53,7 @@ SIMULATED = {
     ("admmnet/running/loading.py", "held"),
     # simulations alone
     ("admmnet/running/references.py", "_of_hinge"),
-    ("admmnet/papers/single_pass.py", "_made"),
+    ("admmnet/papers/passes.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
 GROUND = (

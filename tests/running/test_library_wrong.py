@@ -117,7 +117,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "complex in a frame": ({"data": frame(z=X[:, 0] + 1j), "label": "won"}, "'z' holds a complex: texts and"),
     "a column twice": (
         {"data": pd.concat([FRAME, FRAME], axis=1), "label": "won"},
-        "the frame: Expected unique column names.*'a' 2 times.*every column needs a name of its own",
+        "the frame: it has column 'a' twice: every column needs a name of its own",
     ),
     "levels of columns": ({"data": pd.concat({"k": FRAME}, axis=1), "label": "won"}, "have 2 levels of names"),
     "an empty frame": ({"data": FRAME[:0], "label": "won"}, r"the frame of shape \(0, 4\) is empty"),

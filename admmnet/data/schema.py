@@ -247,8 +247,8 @@ def _labels(values: Any, place: str) -> tuple[str, ...] | tuple[tuple[str, str],
     if table and len(labels) > 1:
         spelt = _groups(values, place)
         own = {canonical(label): label for label in labels}
-        if other := [text for text, label in spelt if own.get(canonical(text), label) != label]:
-            raise RequestError(f"{place}: {other[0]!r} is a label itself, and a spelling of another one")
+        if other := [text for text, label in spelt if own.setdefault(canonical(text), label) != label]:
+            raise RequestError(f"{place}: {other[0]!r} stands for another label, too")
         return spelt
     if len(labels) < 2:
         raise RequestError(f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}")

@@ -58,7 +58,8 @@ class Call:
     def digest(self, answer: str, files: dict[Path, str]) -> str:
         """sha256 of an answer with what it was asked of; of ``files`` that are named there those known by now."""
         asked = repr((__version__, self.function.__module__, self.function.__qualname__, self.given))
-        texts = [part for text in re.findall("'([^']+)'", asked) for part in (text, text.partition(":")[2]) if part]
+        texts = [found[1] for found in re.findall(r"""(['"])(.+?)\1""", asked)]
+        texts += [text.partition(":")[2] for text in texts if ":" in text]
         named = [path for path in map(Path, texts) if path in files or path.is_file()]
         sums = [files[path] if path in files else files.setdefault(path, sha256(path)) for path in named]
         return hashlib.sha256(repr((asked, sums, answer)).encode()).hexdigest()

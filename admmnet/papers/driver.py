@@ -103,6 +103,7 @@ class Bench:
     def __init__(self, request: Request, pool: Pool) -> None:
         self.request, self.pool = request, pool
         self.folder = Path(request.out, "quick" if request.quick else "full")
+        self.refused: list[str] = []  # methods, each with a reason why it is in no figure at some epsilon
 
     def tables(self, file: str, *variants: str) -> dict[str, Any]:
         """Tables of a grid file of this package, with what [quick] or another variant says in their places.
@@ -134,6 +135,10 @@ class Bench:
         failed = [f"{run}: {failure.message}" for session in sessions for run, failure in session.failed.items()]
         if failed:
             raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
+        for session in sessions:
+            for (entry, epsilon), reasons in session.grid.refused.items():
+                at = "" if epsilon is None else f" at epsilon {epsilon:g}"
+                self.refused += [f"{file}, {entry.text}{at}: {reason.message}" for reason in reasons.values()]
         return sessions
 
     def passes(self, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
@@ -218,7 +223,8 @@ def reproduce(
     with Pool(jobs, watch, executor) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
         write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
-        return _write(request, module, module.figures(Bench(request, pool)))
+        bench = Bench(request, pool)
+        return _write(request, module, module.figures(bench), bench.refused)
 
 
 def _check(request: Request) -> None:
@@ -244,7 +250,7 @@ def _check(request: Request) -> None:
             )
 
 
-def _write(request: Request, module: Any, figures: Sequence[Figure]) -> Reproduced:
+def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Sequence[str]) -> Reproduced:
     folder, able, quick = Path(request.out), installed(), " (QUICK: few seeds, few points)" * request.quick
     words = ["admmnet reproduce", request.paper, *["--quick"] * request.quick]
     words += [f"--seeds {request.seeds}"] if request.seeds else []
@@ -254,6 +260,8 @@ def _write(request: Request, module: Any, figures: Sequence[Figure]) -> Reproduc
         "standard deviation over seeds. What is claimed, and how it is judged: "
         "docs/reproduction.md.",
     ]
+    if refused:
+        parts.append("In no figure, as settings were refused:\n\n" + "\n".join(f"- {reason}" for reason in refused))
     pictures, lines = [], []
     for figure in figures:
         names = list(dict.fromkeys(name for row in figure.rows for name in row))

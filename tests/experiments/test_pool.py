@@ -293,7 +293,7 @@ def measured(shelf: Any, file: str, factor: int) -> list[float]:
 
 
 def test_an_answer_is_kept_for_the_same_words_files_and_bytes_alone(tmp_path: Path) -> None:
-    file, folder = tmp_path / "records.csv", tmp_path / "passes"
+    file, folder = tmp_path / "o'hara.csv", tmp_path / "passes"
     file.write_text("abc")
 
     def ask(factor: int = 2) -> Any:

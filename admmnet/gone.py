@@ -29,7 +29,10 @@ GONE = {
     "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
-UNUSED: dict[str, Any] = {"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean"}
+UNUSED: dict[str, Any] = {
+    **{"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean"},
+    **{"regroup_deadline": 600.0, "give_up": 3600.0, "quorum": "auto", "strikes": 5, "linger": 60.0},
+}
 """Keys of older config files that change nothing at these values."""
 
 

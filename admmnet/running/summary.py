@@ -98,6 +98,7 @@ def summarise(
         "agents": len(graph),
         "rounds": rounds,
         "stopped": stopped,
+        "aggregate": "mean",
         "topology": named(topology) if topology else plan.schedule,
         "transport": world.name,
         "encrypted": world.network is not None and world.network.relay_key is not None,

@@ -188,6 +188,14 @@ def test_every_setting_has_a_home_and_help() -> None:
             assert own.about.help, own.name
 
 
+def test_keys_of_earlier_settings_are_read_at_their_defaults(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[network]\nstrikes = 5\nlinger = 60.0\n[data]\nno_cache = false\n")
+    assert load_config(tmp_path / "c.toml") == RunConfig()
+    (tmp_path / "c.toml").write_text("[network]\nlinger = 61.0\n")
+    with pytest.raises(RequestError, match="linger is gone"):
+        load_config(tmp_path / "c.toml")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

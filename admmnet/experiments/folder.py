@@ -9,11 +9,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from glob import escape, glob
 from pathlib import Path
 from typing import Any
 
+from admmnet.data.settings import AGENT
 from admmnet.errors import RequestError
 from admmnet.files import load_json, refusing
+from admmnet.record.folder import sha256
 
 
 def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
@@ -37,6 +40,13 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"cannot read {path}: {error}; name another folder with -o") from None
     return content
+
+
+def sums_of(names: Iterable[str]) -> list[list[str]]:
+    """Name and sha256 of every file that texts of settings name: a path, also with ``{agent}``, or KIND:FILE."""
+    texts = [text for name in names for text in (name, name.partition(":")[2]) if text]
+    found = [path for text in texts for path in map(Path, sorted(glob("*".join(map(escape, text.split(AGENT))))))]
+    return [[path.name, sha256(path)] for path in found if path.is_file()]
 
 
 def refuse_others(folder: Path | str, pairs: Iterable[tuple[str, Any, Any]]) -> None:

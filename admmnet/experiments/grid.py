@@ -6,18 +6,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from glob import glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
-from admmnet.data.settings import AGENT
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.folder import refuse_others
+from admmnet.experiments.folder import refuse_others, sums_of
 from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
 from admmnet.experiments.pool import Failure
-from admmnet.record.folder import sha256
 from admmnet.version import __version__
 
 TRIAL_SEEDS = 1_000_000
@@ -205,9 +202,7 @@ class Grid:
         """Words of the comparison, as JSON gives them back."""
         words = asdict(self.comparison) | {"admmnet": __version__, "epsilons": self.epsilons, "seeds": self.seeds}
         del words["out"]
-        given = [str(self.comparison.settings.get(name, "")) for name in ("data", "test")]
-        files = sorted(path for name in given for path in map(Path, glob(name.replace(AGENT, "*"))) if path.is_file())
-        words["files"] = {path.name: sha256(path) for path in files}
+        words["files"] = sums_of(str(self.comparison.settings.get(name, "")) for name in ("data", "test"))
         found: dict[str, Any] = json.loads(json.dumps(words, default=str))
         return found
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import signal
 import threading
 import time
@@ -23,10 +22,10 @@ from typing import Any
 from uuid import uuid4
 
 from admmnet.errors import AdmmnetError, RequestError, RunError, kind_of
+from admmnet.experiments.folder import sums_of
 from admmnet.experiments.holdout import Reader, Shelf, load_for
 from admmnet.experiments.progress import Watch
 from admmnet.files import refusing, write_whole
-from admmnet.record.folder import sha256
 from admmnet.transport.collective import describe_error
 from admmnet.version import __version__
 
@@ -47,22 +46,20 @@ _SHELVES: dict[str, dict[Reader, Shelf]] = {}
 class Call:
     """A task: ``function(shelf, *given)``, all of it and its answer picklable; ``words`` say in messages what it is.
 
-    Records of the shelf are those that ``read`` brings.
+    Records of the shelf are those that ``read`` brings. ``files`` are texts that name what it is made of.
     """
 
     words: str
     function: Callable[..., Any]
     given: tuple[Any, ...]
     read: Reader = load_for
+    files: tuple[str, ...] = ()
 
-    def digest(self, answer: str, files: dict[Path, str]) -> str:
-        """sha256 of an answer with what it was asked of; of ``files`` that are named there those known by now."""
-        asked = repr((__version__, self.function.__module__, self.function.__qualname__, self.given))
-        texts = [found[1] for found in re.findall(r"""(['"])(.+?)\1""", asked)]
-        texts += [text.partition(":")[2] for text in texts if ":" in text]
-        named = [path for path in map(Path, texts) if path in files or path.is_file()]
-        sums = [files[path] if path in files else files.setdefault(path, sha256(path)) for path in named]
-        return hashlib.sha256(repr((asked, sums, answer)).encode()).hexdigest()
+    def digest(self, answer: str) -> str:
+        """sha256 of an answer with what it was asked of."""
+        function = self.function.__module__, self.function.__qualname__
+        asked = __version__, *function, self.given, sums_of(self.files), answer
+        return hashlib.sha256(repr(asked).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -119,8 +116,7 @@ class Pool:
         Made again is what is damaged, or was asked otherwise, of other files, or of another version. What failed is
         raised, the first of all, once all others have ended.
         """
-        files = dict[Path, str]()
-        found = {name: _read(folder / f"{name}.json", call, files) for name, call in calls.items()}
+        found = {name: _read(folder / f"{name}.json", call) for name, call in calls.items()}
         missing = [name for name, answer in found.items() if answer is None]
         with refusing(f"make the folder {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -131,7 +127,7 @@ class Pool:
                 failures.append(replace(answer, message=f"{calls[name].words}: {answer.message}"))
                 continue
             text = json.dumps(answer)
-            digest = calls[name].digest(text, files)
+            digest = calls[name].digest(text)
             write_whole({folder / f"{name}.json": json.dumps({"digest": digest, "answer": answer}).encode()})
             found[name] = json.loads(text)  # as a later call will read it
         if failures:
@@ -212,12 +208,12 @@ def _held() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _read(path: Path, call: Call, files: dict[Path, str]) -> Any:
+def _read(path: Path, call: Call) -> Any:
     """Answer of a call in a file, None where there is none, or none of this call."""
     try:
         content = json.loads(path.read_bytes())
         answer = content["answer"]
-        return answer if content["digest"] == call.digest(json.dumps(answer), files) else None
+        return answer if content["digest"] == call.digest(json.dumps(answer)) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

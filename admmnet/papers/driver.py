@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -143,7 +143,13 @@ class Bench:
 
     def passes(self, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Answers of single passes by their names."""
-        return self.pool.kept(self.folder / phase, phase, calls)
+        own = {name: replace(call, files=_named(call.given)) for name, call in calls.items()}
+        return self.pool.kept(self.folder / phase, phase, own)
+
+
+def _named(given: Iterable[Any]) -> tuple[str, ...]:
+    """Data that sources among the arguments of a pass name."""
+    return tuple(str(dict(one.settings).get("data", "")) for one in given if isinstance(one, DataSource))
 
 
 def name_of(*words: object) -> str:

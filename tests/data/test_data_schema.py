@@ -206,7 +206,7 @@ def test_files_of_one_agent_each(write: Write) -> None:
     assert records.preprocessing == "public-bounds"
     with pytest.raises(RequestError, match=r"agent-3\.csv does not exist, and the run has 40 agents"):
         load(request, 40, [7])
-    named = write("other-0.csv", "b,a,y\n4,3,1\n").replace("-0", "-{agent}")
+    named = write("other-0.csv", "b,a,y\n4,3,1\n").replace("other-0", "other-{agent}")
     by_name = every(named, test=write("ab.csv", "a,b,y\n1,0,-1\n"), label="y", no_intercept=True)
     assert by_name.feature_names == ("a", "b")
     np.testing.assert_allclose(by_name.shards[0][0], [[0.6, 0.8]])
@@ -216,7 +216,7 @@ def test_files_of_one_agent_each(write: Write) -> None:
 
 def test_own_files_share_the_columns_of_the_schema_alone(write: Write) -> None:
     lines, test = table(ROWS).splitlines(), write("test.csv", table(ROWS))
-    pattern = write("own-0.csv", "\n".join(lines)).replace("-0", "-{agent}")
+    pattern = write("own-0.csv", "\n".join(lines)).replace("own-0", "own-{agent}")
     request = DataSettings(data=pattern, test=test, schema=SCHEMA)
     write("own-1.csv", "\n".join(line.partition(",")[2] for line in lines))  # without id, which is dropped
     records = load(request, 2, [0, 1])
@@ -242,7 +242,7 @@ def test_own_files_share_the_columns_of_the_schema_alone(write: Write) -> None:
 def test_own_files_read_nothing_from_rows(
     name: str, text: str, others: dict[str, Any], words: str, write: Write
 ) -> None:
-    pattern = write(name, text).replace("-0", "-{agent}")
+    pattern = write(name, text).replace("o-0", "o-{agent}")
     with pytest.raises(RequestError, match=words):
         every(pattern, test=write("test" + name[3:], text), **others)
 

@@ -298,7 +298,9 @@ def test_an_answer_is_kept_for_the_same_words_files_and_bytes_alone(tmp_path: Pa
 
     def ask(factor: int = 2) -> Any:
         with Pool(1) as pool:
-            return pool.kept(folder, "passes", {"one": Call("one", measured, (str(file), factor))})["one"]
+            return pool.kept(
+                folder, "passes", {"one": Call("one", measured, (str(file), factor), files=(f"us:{file}",))}
+            )["one"]
 
     first = ask()
     assert first[0] == 6

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from msgspec.structs import replace
+
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError, RunError
 from admmnet.files import refusing, remedy, sync
@@ -17,8 +19,7 @@ from admmnet.record.forms import StartEntry
 from admmnet.record.journal import JOURNAL, Began, Ended, Made, Record, Run, read_records, record_bytes
 from admmnet.running.checkpoint.packing import read_archive
 from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.zmq.meeting import Start, shape_of
-from admmnet.transport.zmq.member import Standing
+from admmnet.transport.zmq.meeting import Standing, Start, shape_of
 
 
 class Journal:
@@ -164,7 +165,7 @@ class Journal:
             at,
             *charged_in(ledger_path(self._folder, self._agent, self._agents), seeded=self._seeded),
         )
-        return found._replace(rounds=rounds if isinstance(rounds, int) else 0), facts
+        return replace(found, rounds=rounds if isinstance(rounds, int) else 0), facts
 
 
 def charged_in(ledger: Path, *, seeded: bool) -> tuple[int, int, int, str]:

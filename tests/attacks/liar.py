@@ -195,7 +195,7 @@ def here_again(first: int) -> None:
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         key = X25519PrivateKey.generate().public_key().public_bytes_raw()
-        here = Here(self.rank, self.network.digest, self.settings, key, self._quorum)
+        here = Here(agent=self.rank, network=self.network.digest, settings=self.settings, epk=key, least=self._quorum)
         return beside(self, body, (Kind.HERE, packed(Hail(sign_here(here, self.identity))), {}))
 
     frame_lie(first, (Kind.PART,), lie)
@@ -232,7 +232,14 @@ def second_end(self: Member, kind: Kind, body: bytes, fields: dict[str, Any]) ->
     said: Said = unpacked(body, Said)
     if said.topic == "end":
         key = self._secret.public_key().public_bytes_raw()  # type: ignore[union-attr]
-        here = Here(self.rank, self.network.digest, self.settings, key, self._quorum, run=self.start.run)
+        here = Here(
+            agent=self.rank,
+            network=self.network.digest,
+            settings=self.settings,
+            epk=key,
+            least=self._quorum,
+            run=self.start.run,
+        )
         hail = Hail(sign_here(staged(here, self.identity), self.identity))
         return beside(self, body, (Kind.HERE, packed(hail), {}))
     return body

@@ -40,7 +40,9 @@ def members(tmp_path: Path) -> Iterator[list[Member]]:
 def word_of(member: Member, epk: bytes | None = None) -> bytes:
     assert member._secret is not None
     key = member._secret.public_key().public_bytes_raw() if epk is None else epk
-    return sign_here(Here(member.rank, member.network.digest, {}, key, 2), member.identity)
+    return sign_here(
+        Here(agent=member.rank, network=member.network.digest, settings={}, epk=key, least=2), member.identity
+    )
 
 
 def sealed(sender: Member, to: int, payload: bytes) -> bytes:
@@ -125,7 +127,11 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member]) -> None:
     held = sign_word(word, IDENTITIES[1])
     member._words[1] = word, held
     here = [
-        sign_here(Here(i, member.network.digest, {}, _epk(), 2, run=member.start.run), IDENTITIES[i]) for i in range(3)
+        sign_here(
+            Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2, run=member.start.run),
+            IDENTITIES[i],
+        )
+        for i in range(3)
     ]
     assert not member._formed(Call(here))
     member._cause = None
@@ -136,7 +142,12 @@ def test_an_agent_that_was_charged_gives_up_the_name_of_its_run_for_no_other(mem
     member = members[0]
     member._bound = "ab" * 32
     assert not member._formed(
-        Call([sign_here(Here(i, member.network.digest, {}, _epk(), 2), IDENTITIES[i]) for i in range(3)])
+        Call(
+            [
+                sign_here(Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2), IDENTITIES[i])
+                for i in range(3)
+            ]
+        )
     )
 
 

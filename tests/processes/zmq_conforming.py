@@ -11,7 +11,8 @@ from admmnet.transport import World
 from admmnet.transport.begun import Begun
 from admmnet.transport.hosts.keys import Keys, read_secret
 from admmnet.transport.hosts.network import read_network
-from admmnet.transport.zmq.member import Member, Standing
+from admmnet.transport.zmq.meeting import Standing
+from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.topics import Topic, Topics
 from admmnet.transport.zmq.transport import ZmqWorld
 from tests.transport.conformance import CHECKS as ALL

@@ -15,8 +15,7 @@ from admmnet.record.folder import create_folder
 from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
 from admmnet.running.journal import Journal, charged_in
 from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.zmq.meeting import Rule, Start
-from admmnet.transport.zmq.member import Standing
+from admmnet.transport.zmq.meeting import Rule, Standing, Start
 
 EDGES = [(0, 1), (0, 2), (1, 2)]
 

@@ -24,7 +24,7 @@ def here(agent: int, **values: Any) -> Here:
     if known.get("staged") and "signature" not in known:
         said = end_statement(known["network"], known["run"], known["staged"])
         known["signature"] = IDENTITIES[agent].sign(said)
-    return Here(agent, **known)
+    return Here(agent=agent, **known)
 
 
 def word(agent: int, round: int, **values: Any) -> bytes:

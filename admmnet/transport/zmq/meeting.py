@@ -26,18 +26,9 @@ LAPSE = 1000
 """Turns without another strike after which one is forgotten."""
 
 
-class Here(Struct, frozen=True, forbid_unknown_fields=True):
-    """An agent's word that it is in no start and would take part in the next one."""
+class Standing(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an agent brings into the next start."""
 
-    agent: Whole
-    network: Name
-    """Digest of its network file: of graph and keys."""
-    settings: dict[Name, Name]
-    """Settings as they were given: names and digests."""
-    epk: Annotated[bytes, Meta(min_length=32, max_length=32)]
-    """X25519 key drawn for this word: it seals this agent's parts, and no earlier start has the name of this one."""
-    least: Whole
-    """Fewest members of a start that it takes part in: more than half, and more than collude in masked sums."""
     run: Name = ""
     """Name of its run; "" where it has begun none."""
     plan: Name = ""
@@ -54,6 +45,20 @@ class Here(Struct, frozen=True, forbid_unknown_fields=True):
     lines: Whole = 0
     head: Name = ""
     """Of its ledger."""
+
+
+class Here(Standing, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An agent's word that it is in no start and would take part in the next one."""
+
+    agent: Whole
+    network: Name
+    """Digest of its network file: of graph and keys."""
+    settings: dict[Name, Name]
+    """Settings as they were given: names and digests."""
+    epk: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """X25519 key drawn for this word: it seals this agent's parts, and no earlier start has the name of this one."""
+    least: Whole
+    """Fewest members of a start that it takes part in: more than half, and more than collude in masked sums."""
     staged: Name = ""
     """Digest of the end that it has signed, if any."""
     signature: Annotated[bytes, Meta(max_length=SIGNATURE)] = b""

@@ -11,10 +11,10 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import zmq
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import AdmmnetError, RequestError, RunError, StartEnded, kind_of, printable, says
@@ -23,7 +23,7 @@ from admmnet.log import Waiting, say
 from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.meeting import Call, Hail, Here, Start, end_statement, form, sign_here
+from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, sign_here
 from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
 from admmnet.transport.zmq.turns import Tree, tree_of
 from admmnet.transport.zmq.wire import (
@@ -64,20 +64,6 @@ SHUTDOWN = 10.0
 _LINE = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _NONCE = 16
 """Bytes with which the digest of a part is made: its numbers may be few, and cannot be found by trying."""
-
-
-class Standing(NamedTuple):
-    """What an agent brings into the next start, as ``Here`` has it."""
-
-    run: str = ""
-    plan: str = ""
-    shape: str = ""
-    low: int = NEVER
-    at: int = NEVER
-    c: int = NEVER
-    rounds: int = 0
-    lines: int = 0
-    head: str = ""
 
 
 class RunEnded(StartEnded):
@@ -177,14 +163,14 @@ class Member:
         self._secret = X25519PrivateKey.generate()
         own = self.staged()
         here = Here(
-            self.rank,
-            self.network.digest,
-            self.settings,
-            self._secret.public_key().public_bytes_raw(),
-            self._quorum,
-            *standing,
-            "" if own is None else own.digest,
-            b"" if own is None else self._signature(standing.run, own.digest),
+            **asdict(standing),
+            agent=self.rank,
+            network=self.network.digest,
+            settings=self.settings,
+            epk=self._secret.public_key().public_bytes_raw(),
+            least=self._quorum,
+            staged="" if own is None else own.digest,
+            signature=b"" if own is None else self._signature(standing.run, own.digest),
         )
         word, begun, self._told = sign_here(here, self.identity), time.monotonic(), False
         self.start, self._name, self._cause, self._here = None, b"", None, word

@@ -1,1 +1,1 @@
-"""Single-site methods on arrays: ``fit``, and estimators in the manner of scikit-learn around it."""
+"""Runs on records in memory, in the manner of scikit-learn."""

@@ -15,10 +15,8 @@ import numpy as np
 
 from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
-from admmnet.estimators.fit import fit
-from admmnet.estimators.runs import rows_by
+from admmnet.estimators.runs import rows_by, run_on
 from admmnet.estimators.tally import IN_MEMORY
-from admmnet.holder.known import LabelKind
 from admmnet.predict.model import Model
 from admmnet.types import Matrix, Vector
 
@@ -30,7 +28,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
     raise RequestError(
-        "the estimators need scikit-learn: pip install 'admmnet[sklearn]'; admmnet.estimators.fit works without it"
+        "the estimators need scikit-learn: pip install 'admmnet[sklearn]'; admmnet.run(X=X, y=y) works without it"
     ) from missing
 
 parameters = dataclass(kw_only=True, eq=False, repr=False)
@@ -42,24 +40,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
     _algorithm: ClassVar[str] = ""
-    _task: ClassVar[LabelKind] = "binary"
+    _labels: ClassVar[dict[str, Any] | None] = None
     loss: str = "logistic"
     fit_intercept: bool = True
     random_state: Any = None
 
     def _fit(self, X: Any, labels: Vector) -> None:
-        names = [name for name in self.get_params(deep=False) if name not in _OWN]
-        settings = {name: getattr(self, name) for name in names}
-        found = fit(
-            X,
-            labels,
-            algorithm=self._algorithm,
-            fit_intercept=self.fit_intercept,
-            task=self._task,
-            seed=self._seed(),
-            **settings,
-        )
-        self._keep(found.theta, found.privacy, found.model)
+        settings = {name: getattr(self, name) for name in self.get_params(deep=False) if name not in _OWN}
+        settings |= {"algorithm": self._algorithm, "no_intercept": not self.fit_intercept, "schema": self._labels}
+        found = run_on(settings.pop("account", IN_MEMORY), self._seed(), X=X, y=labels, **settings)
+        self._keep(found.result.theta[0], found.privacy, found.model)
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
         """Rows and labels as checked; ``numeric`` labels are targets."""
@@ -152,7 +142,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         ValueError
             X is no finite table, or y has not two values.
         RequestError, BudgetError
-            As `admmnet.estimators.fit.fit`.
+            As `admmnet.run`.
         """
         X, y, codes = self._encoded(X, y)
         if type_of_target(y) == "multiclass" or len(self.classes_) > 2:
@@ -224,7 +214,7 @@ class Probability(Classifier):
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
 
-    _task: ClassVar[LabelKind] = "real"
+    _labels = {"targets": [-1.0, 1.0]}  # noqa: RUF012
     target_range: tuple[float, float] = (-1.0, 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -235,7 +225,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
         ValueError
             X or y is not finite, or the range is empty.
         RequestError, BudgetError
-            As `admmnet.estimators.fit.fit`.
+            As `admmnet.run`.
         """
         self._fit(*self._scaled(X, y))
         return self

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from admmnet import NetworkClassifier, NetworkRegressor
-from admmnet.estimators.fit import fit
+from admmnet import NetworkClassifier, NetworkRegressor, run
 from admmnet.estimators.single_site import (
     BANCOClassifier,
     DPSCDClassifier,
@@ -78,20 +78,21 @@ def test_a_model_learns_and_its_privacy_is_told() -> None:
     assert model.score(X, y) > 0.8
     assert 0.99 * 2.0 < model.privacy_["epsilon_proven"] <= 2.0
     assert model.privacy_["adjacency"] == "zero-out"
-    assert model.privacy_["seeded"]
     again = DPSCDClassifier(epsilon=2.0, random_state=1, batch=100).fit(X, y)
     assert np.array_equal(model.coef_, again.coef_)
     other = DPSCDClassifier(epsilon=2.0, random_state=2, batch=100).fit(X, y)
     assert not np.array_equal(model.coef_, other.coef_)
 
 
-def test_the_estimator_is_the_library_function() -> None:
+def test_the_estimator_is_a_run(tmp_path: Path) -> None:
     X, y = people()
-    model = DPSGDClassifier(epsilon=1.0, random_state=3, batch=100, learning_rate=2.0).fit(X, y)
-    given: dict[str, Any] = {"algorithm": "dp-sgd", "loss": "logistic", "batch": 100, "learning_rate": 2.0}
-    found = fit(X, np.where(y == "yes", 1.0, -1.0), epsilon=1.0, seed=3, **given)
-    assert np.array_equal(model.theta_, found.theta)
-    assert model.privacy_ == found.privacy
+    given: dict[str, Any] = {"epsilon": 1.0, "loss": "logistic", "batch": 100, "learning_rate": 2.0}
+    model = DPSGDClassifier(random_state=3, **given).fit(X, y)
+    labels = np.where(y == "yes", 1.0, -1.0)
+    out = str(tmp_path / "run")
+    found = run(X=X, y=labels, algorithm="dp-sgd", seed=3, no_test=True, no_account=True, out=out, **given)
+    assert np.array_equal(model.theta_, found.theta[0])
+    assert model.privacy_ == {**found.summary["privacy"], "process": None}
 
 
 def test_targets_are_cut_off_at_their_public_range() -> None:

@@ -10,10 +10,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig
+from admmnet import RunConfig, run
 from admmnet.config.run_config import settings_of
 from admmnet.errors import BudgetError, CheckFailed, RequestError
-from admmnet.estimators.fit import fit
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.privacy.budget import Totals
@@ -208,13 +207,14 @@ def test_the_sequential_method_uses_the_smaller_bound_where_it_is_proven() -> No
     assert "contraction" not in repr(planned(**words, method="published").noise.series)
 
 
-def test_columns_of_the_primal_method_are_scaled_and_scaled_back() -> None:
+def test_columns_of_the_primal_method_are_scaled_and_scaled_back(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, D))
     y = np.where(X @ np.arange(1.0, D + 1.0) > 0.0, 1.0, -1.0)
-    found = fit(X, y, algorithm="primal-dp-scd", seed=0, method="published", batch=2, epsilon=1e6)
-    assert found.privacy["epsilon_proven"] is None  # no figure covers the scaling
-    assert found.privacy["epsilon_published"] == pytest.approx(1e6, rel=1e-2)
+    words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published", "batch": 2, "epsilon": 1e6}
+    found = run(X=X, y=y, seed=0, no_test=True, out=str(tmp_path / "run"), **words)
+    assert found.summary["privacy"]["epsilon_proven"] is None  # no figure covers the scaling
+    assert found.summary["privacy"]["epsilon_published"] == pytest.approx(1e6, rel=1e-2)
     # with next to no noise the rule is that of the labels
-    plane = X @ found.theta[:-1] + found.theta[-1]
+    plane = X @ found.theta[0, :-1] + found.theta[0, -1]
     assert np.mean((plane > 0.0) == (y > 0.0)) > 0.8

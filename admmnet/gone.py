@@ -20,6 +20,10 @@ GONE = {
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
+    **dict.fromkeys(
+        (f"{command} {flag}" for command in ("evaluate", "predict") for flag in ("--config", "--schema")),
+        "new rows are read as those of the run; give their columns the names that they had there",
+    ),
     "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",

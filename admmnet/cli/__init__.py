@@ -140,12 +140,11 @@ def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:
 
 
 def _usage(error: click.ClickException) -> str:
-    hint = "admmnet --help"
+    path = "admmnet" if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
     for word in re.findall(r"'([a-z-]+)'", error.format_message()):
-        if word in GONE:
-            return f"{word} is gone: {GONE[word]}"
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        hint = f"{error.ctx.command_path} --help"
+        if (instead := GONE.get(word) or GONE.get(f"{path.rpartition(' ')[2]} {word}")) is not None:
+            return f"{word} is gone: {instead}"
+    hint = f"{path} --help"
     message = error.format_message().rstrip(".")
     return f"{message}{'' if message.endswith('?') else ';'} `{hint}` lists what there is"
 

@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from admmnet.cli.facts import show
-from admmnet.cli.flags import (
-    HOW_READ,
-    PATH,
-    RUN,
-    data_dir_flag,
-    json_flag,
-    label_flag,
-    lines,
-    notes,
-    out_flag,
-    separator_flag,
-    written,
-)
+from admmnet.cli.flags import RUN, data_dir_flag, json_flag, label_flag, lines, notes, out_flag, separator_flag, written
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -38,7 +26,6 @@ def _new_data(function: Callable[..., None]) -> Callable[..., None]:
         data_dir_flag,
         label_flag,
         separator_flag,
-        click.option("--config", "--schema", "config", type=PATH, metavar="FILE", help=HOW_READ),
     ]
 
     for flag in reversed(flags):

@@ -90,8 +90,7 @@ def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) 
     if settings.project is not None:  # names of projections say nothing of columns
         if form_of(settings.data) == ".csv" and not schema.rules:
             raise RequestError(
-                f"{settings.data}: the model's features are projections, so that the columns they are made of must be"
-                " declared: give the encoding of the training, see --config"
+                f"{settings.data}: the model's features are projections, and its folder does not say of which columns"
             )
         return schema
     if form_of(settings.data) != ".csv":
@@ -107,5 +106,5 @@ def _check_features(data: str, found: Sequence[str], wanted: Sequence[str]) -> N
             here, there = ("missing" if name is None else repr(name) for name in (ours, models))
             raise RequestError(
                 f"{data}: feature {number} is {here}, but {there} in the model ({len(found)} and"
-                f" {len(wanted)} features): give the training's schema with --config"
+                f" {len(wanted)} features): give rows of the same columns"
             )

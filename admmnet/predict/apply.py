@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import read_schema
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
 from admmnet.data.figures import (
     confusion,
@@ -33,7 +32,6 @@ from admmnet.data.figures import (
 from admmnet.data.records import in_words
 from admmnet.data.scoring import in_memory
 from admmnet.data.settings import AGENT, FIXED_KEYS, GIVEN, form_of, path_for
-from admmnet.data.table import canonical
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
@@ -56,23 +54,12 @@ class NewData:
         Name of a built-in set, the path of one file, or rows in memory as the run's were, with their labels or without.
     data_dir, label, separator
         As in `DataSettings`.
-    config : path or None
-        File as of ``read_schema``, which takes the place of the run's label, positive value and schema.
     """
 
     data: Any
     data_dir: str | Path | None = None
     label: str | None = None
     separator: str | None = None
-    config: str | Path | None = None
-
-    def __post_init__(self) -> None:
-        """Paths may be ``str`` or ``Path``."""
-        for name in ("data_dir", "config"):
-            if not isinstance(getattr(self, name), str | Path | None):
-                raise RequestError(
-                    f"NewData: {name} is a {type(getattr(self, name)).__name__}: give the path of a file"
-                )
 
 
 def _check(model: Model, new: NewData) -> None:
@@ -118,9 +105,8 @@ def _settings(model: Model, new: NewData, name: str) -> DataSettings:
     run, own, built_in = model.config, _relation(model.config, name) == "pool", name in BUILT_IN
     if AGENT in name:
         raise RequestError(f"--data {name}: name one file, without {AGENT}")
-    base = run if new.config is None else DataSettings(**read_schema(Path(new.config)))
     csv = not built_in and form_of(name) == ".csv"
-    table = (base.schema or None) if new.config is not None else model.table
+    table = model.table
     if table is not None and not csv:
         keys = FIXED_KEYS if built_in else FILE_KEYS
         table = {key: value for key, value in table.items() if key in keys} or None
@@ -131,10 +117,10 @@ def _settings(model: Model, new: NewData, name: str) -> DataSettings:
         test=run.test if own else None,
         test_fraction=run.test_fraction if own else None,
         no_test=run.no_test and own,
-        label=new.label or (base.label if csv else None),
-        separator=new.separator or (base.separator if csv else None),
-        positive=None if built_in else base.positive,
-        features=None if csv or built_in else base.features,
+        label=new.label or (run.label if csv else None),
+        separator=new.separator or (run.separator if csv else None),
+        positive=None if built_in else run.positive,
+        features=None if csv or built_in else run.features,
         no_intercept=run.no_intercept,
         schema=table or {},
         normalise=run.normalise,
@@ -220,11 +206,6 @@ def _require_same_task(model: Model, rows: NewRows) -> None:
         raise RequestError(
             f"the model in {model.folder} learned {LEARNS[model.task]}, and {rows.name} has"
             f" {in_words(rows.task, rows.labels)}: take rows of its own kind"
-        )
-    if model.classes and tuple(map(canonical, rows.labels)) != tuple(map(canonical, model.classes)):
-        raise RequestError(
-            f"{rows.name} declares the classes {', '.join(rows.labels)}, the model in {model.folder} has"
-            f" {', '.join(model.classes)}: declare the same in the same order"
         )
 
 

@@ -169,9 +169,6 @@ def test_classes_on_the_command_line(tmp_path: Path, admmnet: Admmnet) -> None:
     head, first, *_ = admmnet.ok("predict", tmp_path / "noisy-gd", *data).out.splitlines()
     assert head == "row,score,probability,prediction,probability=0,probability=1,probability=2"
     assert sum(map(float, first.split(",")[4:])) == pytest.approx(1.0, rel=1e-12)
-    (tmp_path / "turned.toml").write_text("labels = [2, 1, 0]\nfeatures = 2\n")
-    turned = ["evaluate", str(tmp_path / "noisy-gd"), *data, "--schema", str(tmp_path / "turned.toml")]
-    assert "declares the classes 2, 1, 0, the model in" in admmnet.refused(*turned)
     found = admmnet.ok("predict", tmp_path / "ssp", *data)
     assert found.out.splitlines()[1].split(",")[2] == ""
     assert "no probabilities: the scores of loss = 'squared' are no log-odds" in found.err

@@ -98,37 +98,11 @@ def test_without_it_nothing_is_guessed(open_run: Path, tmp_path: Path, admmnet: 
     assert "encoding.json must hold a table, got []" in admmnet.refused("predict", copy, "--data", new)
 
 
-def test_another_schema_by_config(open_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = tmp_path / "new.csv"
-    new.write_text("years,ward,state\n50,a,ill\n60,b,well\n", encoding="utf-8")
-    settings = tmp_path / "other.toml"
-    settings.write_text(
-        """[data]
-label = "state"
-[data.schema]
-labels = ["well", "ill"]
-[data.schema.columns.age]
-column = "years"
-kind = "numeric"
-low = 20
-high = 90
-[data.schema.columns.ward]
-kind = "categorical"
-categories = ["a", "b", "c"]
-""",
-        encoding="utf-8",
-    )
-    model = read_model(open_run)
-    found = predict(model, NewData(data=str(new), config=settings))
-    assert set(found.prediction) <= {"well", "ill"}
-    renamed = tmp_path / "renamed.csv"
-    renamed.write_text(new.read_text(encoding="utf-8").replace("years", "age"), encoding="utf-8")
-    np.testing.assert_allclose(found.score, by_hand(renamed, 20, 90, model.consensus), rtol=1e-12)
-    assert evaluate(model, NewData(data=str(new), config=settings))["data"]["positive"] == "ill"
-    text = settings.read_text(encoding="utf-8").replace('["a", "b", "c"]', '["a", "c", "b"]')
-    settings.write_text(text, encoding="utf-8")
-    message = admmnet.refused("evaluate", open_run, "--data", new, "--config", settings)
-    assert "feature 3 is 'ward=c', but 'ward=b' in the model (5 and 5 features)" in message
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+@pytest.mark.parametrize("flag", ["--config", "--schema"])
+def test_no_other_schema_takes_the_place_of_the_runs(command: str, flag: str, open_run: Path, admmnet: Admmnet) -> None:
+    message = admmnet.refused(command, open_run, "--data", "new.csv", flag, "other.toml")
+    assert f"{flag} is gone: new rows are read as those of the run" in message
 
 
 def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, admmnet: Admmnet) -> None:

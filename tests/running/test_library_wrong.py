@@ -272,7 +272,6 @@ ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "model of nothing": (lambda m: read_model(NONE), "None is no run folder: give its path"),
     "model nowhere": (lambda m: read_model("nowhere"), "nothing of the name nowhere: name the folder"),
     "new data of nothing": (lambda m: predict(m, NewData(data=NONE)), "X is missing"),
-    "config of rows": (lambda m: NewData(data="t.csv", config=ROWS), "config is a ndarray: give the path"),
     "a path for a model": (lambda m: predict(TEXT, NewData(data="t.csv")), "model is a str: .*read_model.FOLDER"),
     "rows for a file": (lambda m: predict(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
     "evaluated rows": (lambda m: evaluate(m, ROWS), "new is a ndarray: give NewData.data=FILE"),

@@ -131,14 +131,6 @@ def test_a_saved_model_of_classes(files: dict[str, str], tmp_path: Path) -> None
         read_model(made(files["classes"], tmp_path / "ssp", "ssp", **CLASSES).folder), NewData(data=files["classes"])
     )
     assert not least.probable
-    with pytest.raises(RequestError, match=r"learned three classes or more, and real\.npz has real targets"):
-        evaluate(model, NewData(data=files["real"], config=config_file(tmp_path, REAL)))
-
-
-def config_file(folder: Path, task: dict[str, Any]) -> Path:
-    (folder / "other.toml").write_text("[data.schema]\ntargets = [0, 100]\n", encoding="utf-8")
-    assert task is REAL
-    return folder / "other.toml"
 
 
 @pytest.mark.parametrize(

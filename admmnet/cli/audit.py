@@ -110,7 +110,7 @@ def audit(
         notes(found.undrawn)
     if not quiet:
         words = "nothing contradicts the proof" if found.audit.holds else "a bound is more than the proof allows"
-        drawn = () if found.picture is None else (f"picture: {found.picture}",)
+        drawn = () if found.undrawn else (f"picture: {folder}/audit.png",)
         show(found.as_dict(), words, *drawn, as_json=as_json, title=f"{found.title}: lower bounds on epsilon")
     if not found.audit.holds:
         best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)

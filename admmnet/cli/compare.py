@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import executor_flag, jobs_flag, lines, notes, output_flags
-from admmnet.cli.progress import Lines, new_bar
+from admmnet.cli.progress import Bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_part, parse_seeds
 from admmnet.experiments.progress import Watch
+from admmnet.files import read_toml
 from admmnet.record.format import count, size
 from admmnet.record.format import seconds as duration
 
@@ -24,58 +25,38 @@ if TYPE_CHECKING:
 
 
 class GridProgress(Watch):
-    """One bar a phase where standard error is a terminal, else lines; nothing at all unless shown.
-
-    An interrupt that passes tells what is ``kept``.
-    """
+    """Phases of a grid and their steps; nothing at all unless shown. An interrupt tells what is ``kept``."""
 
     def __init__(self, *, shown: bool, kept: str = "finished runs") -> None:
-        self._shown, self._kept = shown, kept
-        self._bar: Any = None
-        self._task: Any = None
-        self._lines, self._done = Lines(), 0
+        self._bar, self._kept, self._done = Bar(shown=shown), kept, 0
 
     def phase(self, name: str, total: int, done: int) -> None:
         """Show the next bar."""
         self._done = done
-        self._lines.begin(name or "preparing", total, done)
-        if not self._shown:
-            return
-        if name and total > done:
+        if self._bar.shown and name and total > done:
             there = f", {count(done)} are there" if done else ""
             lines(f"{name}: {count(total - done)} to make{there}", err=True)
-        if not sys.stderr.isatty():
-            return
-        if self._bar is None:
-            self._bar = new_bar()
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(name, total=total, completed=done, words="")
+        self._bar.begin(name or "preparing", total, done)
 
     def step(self, words: str) -> None:
         """Count a step."""
         self._done += 1
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1, words=words)
-        elif self._shown:
-            self._lines.tell(self._done, words)
+        self._bar.tell(self._done, words)
 
     def first(self, seconds: float, memory: int) -> None:
         """Say what one takes."""
-        if self._shown:
+        if self._bar.shown:
             lines(f"the first took {duration(seconds)}, in a process of {size(memory)} of memory", err=True)
 
     def waiting(self) -> None:
-        """Say how long the work has taken; a bar shows that it waits."""
-        if self._bar is None and self._shown:
-            self._lines.tell(self._done)
+        """Say how long the work has taken."""
+        self._bar.tell(self._done)
 
     def __enter__(self) -> GridProgress:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.close()
         if isinstance(error, KeyboardInterrupt):
             error.args = (f"{self._kept} are kept, and the same call goes on with the others",)
 
@@ -180,7 +161,7 @@ def _there(folder: Path, flags: dict[str, Any]) -> dict[str, Path]:
 def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
     """Comparisons by the names of their places; a single one has no name."""
     from admmnet.experiments import Comparison
-    from admmnet.experiments.grid_file import WORDS, read_grids
+    from admmnet.experiments.grid_file import WORDS, grids_of
 
     words = {word: value for word in WORDS if (value := flags.pop(word)) not in (None, ())}
     for word, parse in (("algorithms", listed), ("epsilons", parse_epsilons), ("seeds", parse_seeds)):
@@ -190,7 +171,7 @@ def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
     if out is None:
         raise RequestError("compare needs a folder for its runs: name it with --out, -o")
     if grid is not None:
-        return read_grids(Path(grid), words, given_in(flags), out)
+        return grids_of(read_toml(Path(grid)), Path(grid), words, given_in(flags), out)
     if "algorithms" not in words:
         raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm, or a file with a grid")
     return {"": Comparison(**words, settings=given_in(flags), out=out)}

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -19,16 +19,15 @@ from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, draw, judge, read
 from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import Canary, MethodTrials, settings_for
 from admmnet.auditing.steps import StepTrials
-from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.folder import locked, read_about, refuse_others
+from admmnet.errors import RequestError
+from admmnet.experiments.folder import opened, refuse_others
 from admmnet.experiments.parsing import parse_entry
-from admmnet.experiments.picture import drawable
 from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.files import write_whole
 from admmnet.methods import METHODS
 from admmnet.privacy.conversion import gaussian_mu
-from admmnet.report.figure import BLUE, GREEN, GREY, REMEDY, Curve, Look, Panel, Picture, save
+from admmnet.report.figure import BLUE, GREEN, GREY, Curve, Look, Panel, Picture, drawn
 from admmnet.types import Vector
 from admmnet.version import __version__
 
@@ -52,8 +51,7 @@ class AuditRequest:
     records: int = 1000  # n of the agent
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What is run in a trial, as a process is told."""
 
     algorithm: str
@@ -61,37 +59,20 @@ class Subject:
     canary: Canary | None
     records: int
 
-    def key(self) -> dict[str, Any]:
-        """Everything as JSON takes it."""
-        return asdict(self) | {"settings": dict(self.settings)}
-
-    @property
-    def trials(self) -> MethodTrials | StepTrials:
-        """The method's trials."""
-        return _trials(self)
-
-    @property
-    def delta(self) -> float:
-        """Of all epsilons."""
-        return float(self.trials.config.delta)
-
-    def drawn(self, world: World, seed: int, places: range) -> Drawn:
-        """Trials of these places."""
-        return draw(self.trials, world, seed, places, self.delta)
-
 
 @lru_cache(maxsize=4)
-def _trials(subject: Subject) -> MethodTrials | StepTrials:
-    """What all parts of a process share: a plan takes longer than a trial."""
+def runs_of(subject: Subject) -> MethodTrials | StepTrials:
+    """The method's trials, which all parts of a process share: a plan takes longer than a trial."""
     config = settings_for({"algorithm": subject.algorithm, **dict(subject.settings)})
     if METHODS[subject.algorithm].verb == "none":
         return StepTrials(config, subject.canary, subject.records)
     return MethodTrials(config, subject.canary, subject.records)
 
 
-def trials_of(shelf: Any, subject: Subject, seed: int, world: World, first: int, count: int) -> dict[str, Any]:
+def trials_of(subject: Subject, seed: int, world: World, first: int, count: int) -> dict[str, Any]:
     """Trials of one world, from ``first`` on."""
-    found = subject.drawn(world, seed, range(first, first + count))
+    runs = runs_of(subject)
+    found = draw(runs, world, seed, range(first, first + count), float(runs.config.delta))
     return {"scores": found.scores.tolist(), "proven": found.proven, "published": found.published}
 
 
@@ -107,7 +88,6 @@ class Audited:
     adjacency: str
     target: float
     scores: tuple[Vector, Vector]
-    picture: Path | None = None
     undrawn: str | None = None
 
     @property
@@ -148,32 +128,24 @@ def run_audit(
         If a process was ended from outside; what has finished is kept.
     """
     subject, folder = subject_of(request), Path(request.out)
-    trials = subject.trials
-    settings = json.loads(json.dumps({"subject": subject.key(), "seed": request.seed}))
+    trials = runs_of(subject)
+    settings = json.loads(json.dumps({**subject._asdict(), **dict(subject.settings), "seed": request.seed}))
+    del settings["settings"]
 
     def agree(about: dict[str, Any]) -> None:
-        before, now = _flat(about["settings"]), _flat(settings)
-        refuse_others(folder, ((word, before.get(word), now.get(word)) for word in sorted(before | now)))
+        before = about["settings"]
+        refuse_others(folder, ((word, before.get(word), settings.get(word)) for word in sorted(before | settings)))
 
-    read_about(folder / FILE, agree)
-    subject.drawn(1, request.seed, range(1))  # what cannot be audited is refused before anything is written
-    able = drawable(folder, None)
-    with Pool(jobs, watch, executor) as pool, locked(folder):
-        read_about(folder / FILE, agree)  # again: now nobody else can write it
+    trials_of(subject, request.seed, 1, 0, 1)  # what cannot be audited is refused before anything is written
+    with Pool(jobs, watch, executor) as pool, opened(folder / FILE, agree):
         about = {"admmnet": __version__, "settings": settings, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
-        drawn = _all(pool, folder, subject, request)
-        audit = judge(trials.name, trials.reading, *drawn, delta=subject.delta, confidence=request.confidence)
-        scores = drawn[0].scores, drawn[1].scores
+        both = _all(pool, folder, subject, request)
+        audit = judge(trials.name, trials.reading, *both, float(trials.config.delta), request.confidence)
+        scores = both[0].scores, both[1].scores
         found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
         write_whole({folder / FILE: (json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n").encode()})
-        return _drawn(found, folder, able=able)
-
-
-def _flat(settings: dict[str, Any]) -> dict[str, Any]:
-    """All settings of an audit side by side."""
-    subject: dict[str, Any] = settings["subject"]
-    return {**subject, **subject["settings"], "seed": settings["seed"], "settings": None}
+        return replace(found, undrawn=drawn(picture_of(found), folder / PICTURE))
 
 
 def subject_of(request: AuditRequest) -> Subject:
@@ -211,16 +183,6 @@ def _all(pool: Pool, folder: Path, subject: Subject, request: AuditRequest) -> t
         )
 
     return joined(0), joined(1)
-
-
-def _drawn(found: Audited, folder: Path, *, able: bool) -> Audited:
-    if not able:
-        return replace(found, undrawn=f"no picture was drawn: {REMEDY}, and make the same call again")
-    try:
-        save(folder / PICTURE, picture_of(found))
-    except AdmmnetError as error:  # the figures are worth having without it
-        return replace(found, undrawn=str(error))
-    return replace(found, picture=folder / PICTURE)
 
 
 POINTS = 201

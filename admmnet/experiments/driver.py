@@ -7,27 +7,27 @@ import math
 import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from admmnet.config.defaults import with_delta
-from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, Line, facts_of, row_of
-from admmnet.experiments.folder import csv_text, locked, read_about
+from admmnet.experiments.folder import csv_text, opened
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
-from admmnet.experiments.holdout import Reader, load_for
+from admmnet.experiments.holdout import Reader
 from admmnet.experiments.parsing import Values, said
-from admmnet.experiments.picture import drawable, picture_of
+from admmnet.experiments.picture import picture_of
 from admmnet.experiments.pool import Call, Failure, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import cost, counted, run_cell
 from admmnet.files import load_json, refusing, write_whole
 from admmnet.record.folder import is_held
 from admmnet.record.manifest import FILES, MANIFEST
-from admmnet.report.figure import REMEDY, save
+from admmnet.report.figure import check_file, drawn
 
 FILE = "compare.json"
 SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, not a private release"
@@ -42,15 +42,13 @@ def compare(
     watch: Watch | None = None,
     executor: Executor | None = None,
     part: tuple[int, int] = WHOLE,
-    reader: Reader = load_for,
 ) -> CompareResult:
     """Run what is missing of a grid of seeded runs, write the table and the picture, and say what failed.
 
     With more than one process (``jobs``, by default as many as there are processors), a script must call this under
     ``if __name__ == "__main__"``. Runs go over an ``executor`` of ``concurrent.futures`` where one is given, as
     mpi4py's and dask's are. ``part`` (I, N) makes one of N parts of the runs alone, which write into one folder.
-    ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of progress. ``reader`` brings
-    records in place of the settings', and has to be picklable.
+    ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of progress.
 
     Raises
     ------
@@ -61,53 +59,29 @@ def compare(
     RunError
         If a process was ended from outside; what has finished is kept.
     """
-    able = drawable(Path(comparison.out), plot)
+    if plot is not None:
+        check_file(plot, made=Path(comparison.out))
     with Pool(jobs, watch, executor) as pool:
-        (session,) = made(pool, [(comparison, reader)], part)
-        return session.end(part, plot, able=able)
+        session = made(pool, comparison, part)
+        session.price()
+        return session.end(part, plot)
 
 
-def made(
-    pool: Pool, wanted: Sequence[tuple[Comparison, Reader]], part: tuple[int, int] = WHOLE, *, priced: bool = True
-) -> list[Session]:
-    """Run what is missing of several comparisons, all of them side by side; ``priced`` as ``Session.choose``."""
-    sessions = [Session(Grid(comparison), pool, reader) for comparison, reader in wanted]
-    for session in sessions:
-        session.begin()
-    with ExitStack() as locks:
-        for session in sessions:
-            locks.enter_context(locked(session.folder, part))
-            read_about(session.folder / FILE, session.agree)  # again: now nobody else can write it
-            session.note()
-        pieces = [(session, session.grid.pieces(part)) for session in sessions]
+def made(pool: Pool, comparison: Comparison, part: tuple[int, int] = WHOLE, read: Reader | None = None) -> Session:
+    """Run what is missing of a comparison; ``read`` brings records in place of the settings', and is picklable."""
+    session = Session(Grid(comparison), pool, read)
+    session.choose_delta()
+    with opened(session.folder / FILE, session.agree, part):
+        session.note()
+        pieces = session.grid.pieces(part)
         try:
-            trials = [(session, session.trials(own)) for session, own in pieces]
-            if any(cells for _, cells in trials):
-                _complete(pool, "trials", trials)
-                for session, own in pieces:
-                    session.choose([case for case, _ in own], priced=priced)
-            _complete(pool, "runs", [(session, session.runs(own)) for session, own in pieces])
+            if trials := session.trials(pieces):
+                session.complete("trials", trials)
+                session.choose()
+            session.complete("runs", session.runs(pieces))
         finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
-            for session in sessions:
-                session.table()
-    return sessions
-
-
-def _complete(pool: Pool, phase: str, wanted: Sequence[tuple[Session, Sequence[Cell]]]) -> None:
-    """Run cells that have not finished, in place of what they have left."""
-    tasks: list[tuple[Session, Cell, Call]] = []
-    for session, cells in wanted:
-        for cell in cells:
-            if session.summary(cell) is None:
-                place = session.folder / cell.folder
-                _clear(place)
-                given = session.grid.config(cell), place, cell.trial
-                tasks.append((session, cell, Call(cell.words, run_cell, given, session.read)))
-    there = sum(len(cells) for _, cells in wanted) - len(tasks)
-    for number, answer in pool.run([call for _, _, call in tasks], phase, there):
-        if isinstance(answer, Failure):
-            session, cell, _ = tasks[number]
-            session.without(cell, answer)
+            session.table()
+    return session
 
 
 def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None) -> CompareResult:
@@ -115,32 +89,34 @@ def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None
 
     RequestError if it is no folder of a comparison, or no run has finished.
     """
+    if plot is not None:
+        check_file(plot)
     words: dict[str, Any] = {}
-    if read_about(folder / FILE, lambda content: words.update(content["settings"], delta=content["delta"])) is None:
-        raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
-    delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
-    grid = Grid(Comparison(**words, out=str(folder)))
-    grid.delta = delta
-    able = drawable(folder, plot)
-    with Pool(jobs) as pool, locked(folder):
+    file = folder / FILE
+    with Pool(jobs) as pool, opened(file, lambda said: words.update(said["settings"], delta=said["delta"])):
+        if not words:
+            raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
+        delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
+        grid = Grid(Comparison(**words, out=str(folder)))
+        grid.delta = delta
         session = Session(grid, pool)
-        session.choose(case for case, _ in grid.pieces())
-        return session.end(WHOLE, plot, able=able)
+        session.choose()
+        session.price()
+        return session.end(WHOLE, plot)
 
 
 class Session:
     """One call of ``compare``: what it has found so far."""
 
-    def __init__(self, grid: Grid, pool: Pool, read: Reader = load_for) -> None:
+    def __init__(self, grid: Grid, pool: Pool, read: Reader | None = None) -> None:
         self.grid, self.folder, self.pool, self.read = grid, grid.folder, pool, read
         self.choices: dict[Case, Choice] = {}
         self.failed: dict[str, Failure] = {}
 
-    def begin(self) -> None:
+    def choose_delta(self) -> None:
         """Read the data, and choose delta where it is open: one for all methods, by the smallest agent's records."""
         grid = self.grid
-        read_about(self.folder / FILE, self.agree)
-        counts = self.answers([Call("the data", counted, (one,), self.read) for one in grid.samples()])
+        counts = self.answers([Call("the data", counted, (self.read, one)) for one in grid.samples()])
         if grid.delta is None:
             every = [sum(own) if grid.pooled else min(own) for own in counts]
             grid.delta = float(with_delta(grid.sample, every).delta)
@@ -170,12 +146,19 @@ class Session:
             return None
         return summary if isinstance(summary, dict) and "test_error" in summary else None
 
-    def without(self, cell: Cell, failure: Failure) -> None:
-        """Keep why a cell has not finished; what is refused is left out from then."""
-        if failure.code == RunError.exit_code:
-            self.failed[cell.words] = failure
-        else:
-            self.grid.refuse(cell.case, cell.values, replace(failure, message=f"{cell.words}: {failure.message}"))
+    def complete(self, phase: str, cells: Sequence[Cell]) -> None:
+        """Run cells that have not finished, in place of what they have left; what is refused is left out from then."""
+        missing, calls = [cell for cell in cells if self.summary(cell) is None], []
+        for cell in missing:
+            place = self.folder / cell.folder
+            _clear(place)
+            calls.append(Call(cell.words, run_cell, (self.read, self.grid.config(cell), place, cell.trial)))
+        for number, answer in self.pool.run(calls, phase, len(cells) - len(missing)):
+            cell = missing[number]
+            if isinstance(answer, Failure) and answer.code == RunError.exit_code:
+                self.failed[cell.words] = answer
+            elif isinstance(answer, Failure):
+                self.grid.refuse(cell.case, cell.values, replace(answer, message=f"{cell.words}: {answer.message}"))
 
     def trials(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
         """Trials of these pieces."""
@@ -184,41 +167,41 @@ class Session:
 
     def runs(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
         """Runs of these pieces, seeds outermost."""
-        cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.chosen(case) for seed in seeds]
+        for case, _ in pieces:
+            if self.grid.tried(case) and not self.known(case):
+                self.failed[case.words] = Failure(RunError.exit_code, "not run, because trials of it failed")
+        cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.known(case) for seed in seeds]
         return sorted(cells, key=lambda cell: cell.seed)
 
-    def chosen(self, case: Case) -> list[Cell]:
+    def known(self, case: Case) -> list[Cell]:
         """A cell of a case with the settings that its runs have; none while they are not known."""
         if not self.grid.tuned(case.entry):
             return [Cell(case, 0, values) for values in self.grid.tried(case)]
-        if case in self.choices:
-            return [Cell(case, 0, self.choices[case].values)]
-        if self.grid.tried(case):
-            self.failed[case.words] = Failure(RunError.exit_code, "not run, because trials of it failed")
-        return []
+        return [Cell(case, 0, self.choices[case].values)] if case in self.choices else []
 
-    def choose(self, cases: Iterable[Case], *, priced: bool = True) -> None:
-        """Choose for each tuned case what has the least mean validation error; of equals the first.
-
-        ``priced``: say what all trials and a final run would cost together.
-        """
-        grid, tuned = self.grid, [case for case in dict.fromkeys(cases) if self.grid.tuned(case.entry)]
-        for case in tuned:
-            errors: dict[Values, list[float]] = {values: [] for values in grid.tried(case)}
-            for cell in grid.trials(case):
+    def choose(self) -> None:
+        """Choose for each tuned case what has the least mean validation error; of equals the first."""
+        for case in self.grid.cases():
+            if not self.grid.tuned(case.entry):
+                continue
+            errors: dict[Values, list[float]] = {values: [] for values in self.grid.tried(case)}
+            for cell in self.grid.trials(case):
                 if (summary := self.summary(cell)) is not None:
                     errors[cell.values].append(summary["test_error"]["consensus"])
-            if errors and all(len(found) == grid.comparison.tune_seeds for found in errors.values()):
+            if errors and all(len(found) == self.grid.comparison.tune_seeds for found in errors.values()):
                 values, means = best_of(errors)
-                self.choices[case] = Choice(case, values, means, len(grid.trials(case)))
-        costly = [choice for choice in self.choices.values() if priced and choice.case.entry.private]
+                self.choices[case] = Choice(case, values, means, len(self.grid.trials(case)))
+
+    def price(self) -> None:
+        """Find what all trials of a choice and a final run would cost together."""
+        grid, costly = self.grid, [choice for choice in self.choices.values() if choice.case.entry.private]
         tasks = []
         for case, values, *_ in costly:
             seeds = [seed for seed in grid.seeds if grid.data_seed(seed) == case.data_seed]
             finals = tuple(grid.config(Cell(case, seed, values)) for seed in seeds)
             trials = tuple(map(grid.config, grid.trials(case)))
-            tasks.append(Call(case.words, cost, (trials, finals), self.read))
-        for choice, costs in zip(costly, self.answers(tasks) if tasks else (), strict=True):
+            tasks.append(Call(case.words, cost, (self.read, trials, finals)))
+        for choice, costs in zip(costly, self.answers(tasks), strict=True):
             self.choices[choice.case] = choice._replace(cost_proven=costs[0], cost_published=costs[1])
 
     def table(self) -> dict[Cell, dict[str, Any]]:
@@ -233,11 +216,7 @@ class Session:
         write_whole({self.folder / "compare.csv": csv_text(COLUMNS, rows).encode()})
         return found
 
-    def known(self, case: Case) -> list[Cell]:
-        """As ``chosen``; of a tuned case that another part has chosen for, whose folders do not name what it chose."""
-        return [Cell(case, 0)] if self.grid.tuned(case.entry) and case not in self.choices else self.chosen(case)
-
-    def end(self, part: tuple[int, int], plot: Path | None, *, able: bool) -> CompareResult:
+    def end(self, part: tuple[int, int], plot: Path | None) -> CompareResult:
         """Sum up and draw."""
         grid, found = self.grid, self.table()
         wanted = sum(len(seeds) for _, seeds in grid.pieces())
@@ -268,7 +247,11 @@ class Session:
             pictures=(),
             undrawn=None,
         )
-        result = _drawn(result, plot, able=able)
+        picture, pictures = picture_of(result), (self.folder / "compare.png", *([plot] if plot else []))
+        undrawn: str | None = "no picture was drawn: nothing that has an epsilon has finished"
+        if picture is not None and (undrawn := drawn(picture, *pictures)) is None:
+            result = replace(result, pictures=pictures)
+        result = replace(result, undrawn=undrawn)
         self.note(**{name: value for name, value in result.as_dict().items() if name != "delta"})
         return result
 
@@ -302,22 +285,6 @@ def best_of(errors: dict[Values, list[float]]) -> tuple[Values, dict[Values, flo
     """Combination of the least mean validation error, and all means; of equals the first, what is no number last."""
     means = {values: fmean(found) for values, found in errors.items()}
     return min(means, key=lambda values: math.inf if math.isnan(means[values]) else means[values]), means
-
-
-def _drawn(result: CompareResult, plot: Path | None, *, able: bool) -> CompareResult:
-    """Draw the picture where that can be."""
-    if not able:
-        again = "and make the same call again: finished runs are not repeated"
-        return replace(result, undrawn=f"no picture was drawn: {REMEDY}, {again}")
-    picture, pictures = picture_of(result), (result.folder / "compare.png", *([plot] if plot else []))
-    if picture is None:
-        return replace(result, undrawn="no picture was drawn: nothing that has an epsilon has finished")
-    try:
-        for path in pictures:
-            save(path, picture)
-    except AdmmnetError as error:  # the table is worth having without it
-        return replace(result, failed=result.failed | {"the picture": Failure(error.exit_code, str(error))})
-    return replace(result, pictures=pictures)
 
 
 OF_A_RUN = {*FILES, MANIFEST}

@@ -69,22 +69,28 @@ def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 @contextmanager
-def locked(folder: Path, part: tuple[int, int] = (1, 1)) -> Iterator[None]:
-    """Make the folder and keep every other call out of it, but for other parts; RequestError if one is at work."""
-    with refusing(f"make the folder {folder}", "; name another one with -o"), ExitStack() as opened:
-        folder.mkdir(parents=True, exist_ok=True)
-        locks = [(folder, fcntl.LOCK_EX)]
-        if part != (1, 1):
-            own = folder / f".part-{part[0]}-of-{part[1]}"
-            own.touch()
-            locks = [(folder, fcntl.LOCK_SH), (own, fcntl.LOCK_EX)]
-        for path, kind in locks:
-            handle = os.open(path, os.O_RDONLY)
-            opened.callback(os.close, handle)
-            try:
-                fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RequestError(f"another call is at work in {folder}: wait for its end") from None
-        held = opened.pop_all()
-    with held:
+def opened(path: Path, check: Callable[[dict[str, Any]], None], part: tuple[int, int] = (1, 1)) -> Iterator[None]:
+    """Make the folder of a file as ``read_about`` reads it, and keep every other call out, but for other parts.
+
+    RequestError if one is at work, or as ``read_about`` says.
+    """
+    folder = path.parent
+
+    def lock(place: Path, kind: int) -> None:
+        handle = os.open(place, os.O_RDONLY)
+        locks.callback(os.close, handle)
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RequestError(f"another call is at work in {folder}: wait for its end") from None
+
+    with ExitStack() as locks:
+        with refusing(f"make the folder {folder}", "; name another one with -o"):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock(folder, fcntl.LOCK_EX if part == (1, 1) else fcntl.LOCK_SH)
+            read_about(path, check)
+            if part != (1, 1):
+                own = folder / f".part-{part[0]}-of-{part[1]}"
+                own.touch()
+                lock(own, fcntl.LOCK_EX)
         yield

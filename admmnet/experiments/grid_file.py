@@ -15,15 +15,9 @@ from admmnet.config.toml import values_of
 from admmnet.errors import RequestError, short
 from admmnet.experiments.grid import Comparison
 from admmnet.experiments.parsing import parse_seeds
-from admmnet.files import read_toml
 
 WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
 """Keys of [compare] and of a place beside its name: what ``Comparison`` has of the same names."""
-
-
-def read_grids(path: Path, words: Mapping[str, Any], settings: Mapping[str, Any], out: str) -> dict[str, Comparison]:
-    """Comparisons of a file, as ``grids_of`` its tables."""
-    return grids_of(read_toml(path), path, words, settings, out)
 
 
 def grids_of(

@@ -71,27 +71,31 @@ def load_for(settings: DataSettings, agents: int, mine: Sequence[int]) -> Record
     return (load_whole if agents == 1 else load)(settings, agents, mine)
 
 
-class Shelf:
-    """The two data sets that were loaded last, by ``read``: the runs of a grid share them."""
+_KEPT: list[tuple[Any, Records]] = []
+"""The two data sets that this process has loaded last: the runs of a grid share them."""
 
-    def __init__(self, read: Reader = load_for) -> None:
-        self._read = read
-        self._kept: list[tuple[tuple[DataSettings, int, tuple[int, ...], bool], Records]] = []
 
-    def loader(self, *, held: bool) -> Loader:
-        """``load`` with this ``held``."""
-        return partial(self.load, held=held)
+def loader_of(read: Reader | None, *, held: bool) -> Loader:
+    """Loader of records that nobody may write to, by ``read`` or ``load_for``; if held, with the validation part."""
+    return partial(_load, read, held)
 
-    def load(self, settings: DataSettings, agents: int, mine: Sequence[int], *, held: bool = False) -> Records:
-        """Records that nobody may write to; if held, with the validation part for a test set."""
-        key = (settings, agents, tuple(mine), held)
-        for other, records in self._kept:
-            if other == key:
-                return records
-        records = self.load(settings, agents, mine) if held else self._read(settings, agents, mine)
-        records = hold_out(records, settings.data_seed) if held else records
-        for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
-            for part in (*arrays_of(X), y):
-                part.flags.writeable = False  # runs share them
-        self._kept = [*self._kept, (key, records)][-2:]
-        return records
+
+def forget() -> None:
+    """Load records anew from now on: files may have changed."""
+    _KEPT.clear()
+
+
+def _load(read: Reader | None, held: bool, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    key = (read, held, settings, agents, tuple(mine))
+    for other, records in _KEPT:
+        if other == key:
+            return records
+    if held:
+        records = hold_out(_load(read, False, settings, agents, mine), settings.data_seed)
+    else:
+        records = (read or load_for)(settings, agents, mine)
+    for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
+        for part in (*arrays_of(X), y):
+            part.flags.writeable = False  # runs share them
+    _KEPT[:] = [*_KEPT, (key, records)][-2:]
+    return records

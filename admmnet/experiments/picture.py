@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
-from pathlib import Path
 
-from admmnet.errors import RequestError, counted
+from admmnet.errors import counted
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import Entry
 from admmnet.record.format import error as shown
-from admmnet.report.figure import (
-    COLOURS,
-    GREY,
-    INK,
-    MARKERS,
-    REMEDY,
-    Curve,
-    Look,
-    Panel,
-    Picture,
-    Rule,
-    check_file,
-    installed,
-)
-
-
-def drawable(folder: Path, asked: Path | None) -> bool:
-    """Whether pictures can be drawn; one that a person asked for is refused where it cannot be."""
-    if asked is not None:
-        check_file(asked, made=folder)
-        if not installed():
-            raise RequestError(f"drawing needs matplotlib: {REMEDY}")
-    return installed()
+from admmnet.report.figure import COLOURS, GREY, INK, MARKERS, Curve, Look, Panel, Picture, Rule
 
 
 def picture_of(result: CompareResult) -> Picture | None:

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from admmnet.errors import AdmmnetError, RequestError, RunError, kind_of
 from admmnet.experiments.folder import sums_of
-from admmnet.experiments.holdout import Reader, Shelf, load_for
+from admmnet.experiments.holdout import forget
 from admmnet.experiments.progress import Watch
 from admmnet.files import refusing, write_whole
 from admmnet.transport.collective import describe_error
@@ -38,21 +38,20 @@ POLL = 0.2
 """Seconds after which the keyboard is asked."""
 PATIENCE = 5.0
 """Seconds after which the watch is told that no task has ended."""
-_SHELVES: dict[str, dict[Reader, Shelf]] = {}
-"""Records that this process has loaded for a pool, by the pool's name: for another one files may have changed."""
+_NAME = [""]
+"""Name of the pool that this process works for."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A task: ``function(shelf, *given)``, all of it and its answer picklable; ``words`` say in messages what it is.
+    """A task: ``function(*given)``, all of it and its answer picklable; ``words`` say in messages what it is.
 
-    Records of the shelf are those that ``read`` brings. ``files`` are texts that name what it is made of.
+    ``files`` are texts that name what it is made of.
     """
 
     words: str
     function: Callable[..., Any]
     given: tuple[Any, ...]
-    read: Reader = load_for
     files: tuple[str, ...] = ()
 
     def digest(self, answer: str) -> str:
@@ -183,7 +182,7 @@ class Pool:
             self._own.pop_all()  # waits for no task
             self._end()
         self._own.close()
-        _SHELVES.pop(self._name, None)
+        forget()
 
     def _end(self) -> None:
         """End the own processes, also one that the executor was starting when it broke, and would wait for."""
@@ -250,12 +249,12 @@ def _end_with_parent() -> None:
 
 def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
     """Answer or ``Failure``, its seconds, and the most bytes that this process has had."""
-    if pool not in _SHELVES:
-        _SHELVES.clear()
-        _SHELVES[pool] = {}
-    shelf, begun = _SHELVES[pool].setdefault(task.read, Shelf(task.read)), time.monotonic()
+    if [pool] != _NAME:
+        _NAME[:] = [pool]
+        forget()
+    begun = time.monotonic()
     try:
-        answer = task.function(shelf, *task.given)
+        answer = task.function(*task.given)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in (2, 3, 4) else 3
         answer = Failure(code, describe_error(error), traceback.format_exc())

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from admmnet.config.run_config import RunConfig
-from admmnet.experiments.holdout import Shelf
+from admmnet.experiments.holdout import Reader, loader_of
 from admmnet.library import run
 from admmnet.methods import fixed
 from admmnet.privacy.budget import Totals
@@ -23,22 +23,25 @@ Worst = Mapping[int, Totals]
 """Worst case of a run by agent."""
 
 
-def counted(shelf: Shelf, config: RunConfig) -> list[int]:
+def counted(read: Reader | None, config: RunConfig) -> list[int]:
     """Training records of every agent."""
     config = fixed(config)
     own, graph = located(config, LocalWorld())
     agents = range(len(graph))
-    return [*shelf.load(config.changed(**own).request, len(agents), agents).counts.values()]
+    records = loader_of(read, held=False)(config.changed(**own).request, len(agents), agents)
+    return [*records.counts.values()]
 
 
-def run_cell(shelf: Shelf, config: RunConfig, folder: Path, trial: bool) -> None:
+def run_cell(read: Reader | None, config: RunConfig, folder: Path, trial: bool) -> None:
     """Make one seeded run, as `admmnet run` makes it."""
-    run(replace(config, out=str(folder)), world=LocalWorld(), loader=shelf.loader(held=trial))
+    run(replace(config, out=str(folder)), world=LocalWorld(), loader=loader_of(read, held=trial))
 
 
-def cost(shelf: Shelf, trials: Sequence[RunConfig], finals: Sequence[RunConfig]) -> tuple[float | None, float | None]:
+def cost(
+    read: Reader | None, trials: Sequence[RunConfig], finals: Sequence[RunConfig]
+) -> tuple[float | None, float | None]:
     """Proven and published epsilon of all trials and one final run; None where infinite or undefined."""
-    held, whole = shelf.loader(held=True), shelf.loader(held=False)
+    held, whole = loader_of(read, held=True), loader_of(read, held=False)
     worst = [worst_case(config, held) for config in trials], [worst_case(config, whole) for config in finals]
     proven, published = tuning_cost(*worst, float(finals[0].delta))
     return finite(proven), finite(published)

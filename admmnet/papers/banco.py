@@ -133,18 +133,7 @@ def over_steps(name: str, title: str, rows: list[Row], sources: Sequence[DataSou
         words = f"{place}, ||w*|| = {norm:.2g}, epsilon = {parameter(epsilon)}"
         return Panel(words, "T, records", "excess test loss", lines, xlog=True, ylog=True)
 
-    return Figure(
-        name,
-        title,
-        rows,
-        sources,
-        [*_step_claims(rows)],
-        _panels(rows, panel),
-        [("Excess loss", "method", "steps", "excess")],
-        ("data", "epsilon"),
-        f"{seeds_of(rows)}.",
-        2.6,
-    )
+    return Figure(name, title, rows, sources, [*_step_claims(rows)], _panels(rows, panel), f"{seeds_of(rows)}.", 2.6)
 
 
 def _lasts(own: list[Row], method: str, other: str) -> tuple[Vector, Vector]:

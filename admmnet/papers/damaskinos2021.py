@@ -30,7 +30,7 @@ from admmnet.papers.claims import (
     values,
 )
 from admmnet.papers.driver import Bench, Figure, course, curve, curves, name_of, rows_of, seeds_of
-from admmnet.papers.sources import DataSource, guessing, rows, source
+from admmnet.papers.sources import DataSource, rows, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
 
@@ -70,7 +70,7 @@ PANELS = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression"
 
 
 class Problem(NamedTuple):
-    """One application of the paper, its finished comparison, and the test figure of a model that knows no features.
+    """One application of the paper, and its finished comparison.
 
     Of a problem that is drawn there are several draws, numbered from 1.
     """
@@ -78,7 +78,6 @@ class Problem(NamedTuple):
     name: str
     source: DataSource
     session: Session
-    constant: float
     draw: int = 1
 
 
@@ -101,7 +100,7 @@ def figures(bench: Bench) -> list[Figure]:
     return [
         trade_off(points, problems),
         convergence(epochs, sources[0]),
-        batches_and_clips(_third(bench, sources[0]), sources[0], problems[0].constant),
+        batches_and_clips(_third(bench, sources[0]), sources[0]),
         tuning(trials, [one.source for one in first]),
         learning_rates(trials, [one.source for one in first]),
     ]
@@ -121,7 +120,7 @@ def _problems(bench: Bench) -> Iterator[Problem]:
         reaches = sorted(REACHES[name][: 2 if quick else 5])
         clips = ":".join(repr(float(f"{reach * scale:.2g}")) for reach in reaches)
         (session,) = bench.compare("damaskinos2021_methods", {name: records}, clips=clips)
-        yield Problem(name, records, session, guessing(records), draw)
+        yield Problem(name, records, session, draw)
 
 
 def _names(cell: Cell) -> list[tuple[str, str]]:
@@ -150,11 +149,6 @@ def trade_off(points: list[Row], problems: list[Problem]) -> Figure:
             [_trade_off_panel(pick(own, problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
             for reading, own in split(points, "reading")
         ],
-        [
-            ("Test error or mean squared error", "method", "epsilon", "test_error"),
-            ("Proven epsilon", "method", "epsilon", "epsilon_proven"),
-        ],
-        ("problem", "draw", "reading"),
         f"{seeds_of(points)}. delta = 1e-3. Points far worse than a model without features lie beyond the frame.",
         2.75,
     )
@@ -174,10 +168,11 @@ def _trade_off_panel(own: list[Row], problem: Problem, reading: str) -> Panel:
         if method not in OPEN
     )
     known = [float(y) for line in lines for y in line.y] + [rule.value for rule in rules]
+    constant = own[0]["larger_class"]
     if ridge:
-        low, high = min(known), max(value for value in known if value <= 1.3 * problem.constant)
+        low, high = min(known), max(value for value in known if value <= 1.3 * constant)
     else:
-        low, high = max(min(known), 100.0 * (1.0 - problem.constant) - 12.0), max(known)
+        low, high = max(min(known), 100.0 * (1.0 - constant) - 12.0), max(known)
     room = 0.08 * (high - low)
     return Panel(
         f"{PANELS[problem.name]}\n{problem.source.words}\n{reading}",
@@ -269,7 +264,7 @@ def _third(bench: Bench, ridge: DataSource) -> list[Row]:
     return found
 
 
-def batches_and_clips(found: list[Row], ridge: DataSource, constant: float) -> Figure:
+def batches_and_clips(found: list[Row], ridge: DataSource) -> Figure:
     """Figure 3: mean squared error over L, a curve for each C."""
 
     def panel(own: list[Row], reading: str) -> Panel:
@@ -277,7 +272,7 @@ def batches_and_clips(found: list[Row], ridge: DataSource, constant: float) -> F
         looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
         lines = curves(own, "clip", looks, "batch", "test_error")
         known = [float(y) for line in lines for y in line.y]
-        lowest, top = min(known), min(max(known), 1.3 * constant)
+        lowest, top = min(known), min(max(known), 1.3 * own[0]["larger_class"])
         ends, ticks = (lowest - 0.06 * (top - lowest), top + 0.06 * (top - lowest)), tuple(distinct(own, "batch"))
         return Panel(reading, "mini-batch size L", "test MSE", lines, xlog=True, ticks=ticks, ylim=ends)
 
@@ -288,7 +283,6 @@ def batches_and_clips(found: list[Row], ridge: DataSource, constant: float) -> F
         [ridge],
         [one for reading, own in split(found, "reading") for one in _batch_claims(own, reading)],
         [[panel(own, reading) for reading, own in split(found, "reading")]],
-        [("Mean squared error", "clip", "batch", "test_error")],
         note=f"{seeds_of(found)}.",
         height=3.0,
     )
@@ -355,7 +349,7 @@ def _cost(one: Problem, choice: Choice) -> Call:
     grid, first = one.session.grid, one.session.grid.seeds[0]
     tried = tuple(grid.config(cell) for cell in grid.trials(choice.case) if cell.seed == TRIAL_SEEDS)
     final = grid.config(Cell(choice.case, first, choice.values))
-    return Call(f"the cost of {choice.case.words}", cost, (tried, (final,)), one.session.read)
+    return Call(f"the cost of {choice.case.words}", cost, (one.session.read, tried, (final,)))
 
 
 def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:
@@ -370,10 +364,7 @@ def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:
                 more = few[0]["tried"] >= many[0]["tried"]  # where DP-SGD has no more to try
                 saved.append(None if more else "below" if cheaper else "above")
         claims.append(claim("having no learning rate to tune saves privacy", saved, reading))
-    costs = "Proven epsilon of all trials and one final run, composed"
-    tables = [("Settings tried", "tried"), ("Error of the trials", "error"), (costs, "epsilon_proven_with_trials")]
-    named = [(title, "method", "problem", value) for title, value in tables]
-    return Figure("tuning", "Tuning cost", trials, sources, claims, tables=named)
+    return Figure("tuning", "Tuning cost", trials, sources, claims)
 
 
 def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
@@ -382,9 +373,7 @@ def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
     claims = []
     for reading, own in split(found, "reading"):
         claims.append(claim("SGD's tuning is not useful for DP-SGD", [*_rates(own)], reading))
-    tables = [("Error of DP-SGD", "clip", "learning_rate", "error")]
-    by = ("problem", "reading", "batch")
-    return Figure("rates", "Learning rates of SGD and DP-SGD", found, sources, claims, tables=tables, by=by)
+    return Figure("rates", "Learning rates of SGD and DP-SGD", found, sources, claims)
 
 
 def _rates(own: list[Row]) -> Iterator[Outcome | None]:

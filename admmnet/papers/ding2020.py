@@ -16,7 +16,7 @@ from admmnet.experiments.pool import Call
 from admmnet.papers.claims import Claim, Outcome, Row, against, by, claim, distinct, lower, pick, sized, split, values
 from admmnet.papers.driver import Bench, Figure, course, curves, rows_of, seeds_of
 from admmnet.papers.passes import FREE, optimum
-from admmnet.papers.sources import DataSource, guessing, load, source
+from admmnet.papers.sources import DataSource, load, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule
 
@@ -53,12 +53,10 @@ def figures(bench: Bench) -> list[Figure]:
     """Measure and return the seven figures."""
     adult, others = _sources(bench)
     found = _effects(bench, adult)
-    sources = (adult, *others)
-    calls = {one.title: Call(f"the optimum of {one.title}", optimum, (one, FREE)) for one in sources}
+    calls = {one.title: Call(f"the optimum of {one.title}", optimum, (one, FREE)) for one in (adult, *others)}
     pooled = {title: best["test_error"] for title, best in bench.passes("optima", calls).items()}
-    same = {one.title: {"larger_class": guessing(one), "pooled": pooled[one.title]} for one in sources}
-    first, losses = _compared(bench, adult, same)
-    rest = [row for one in others for row in _compared(bench, one, same, "other")[0]]
+    first, losses = _compared(bench, adult, pooled)
+    rest = [row for one in others for row in _compared(bench, one, pooled, "other")[0]]
     return [*found, trade_off(first, adult), _convergence(losses, adult), _elsewhere(rest, others)]
 
 
@@ -112,14 +110,13 @@ EFFECTS = {
 def _effects(bench: Bench, adult: DataSource) -> list[Figure]:
     """Measure and return figures 1 to 4."""
     rows: dict[int, list[Row]] = {number: [] for number in EFFECTS}
-    same = {"larger_class": guessing(adult)}
     for session in bench.compare("ding2020_effects", {"adult": adult}):
         name, settings = session.folder.name, session.grid.comparison.settings
         number, reading = int(name[6]), name.split("-")[1]
         facts = {"reading": READINGS[reading], "x": settings[EFFECTS[number].setting]}
         facts |= {"gate": GATES.get(settings.get("gate_sensitivity", ""), "")}
         for cell, row in rows_of(session, **facts):
-            rows[number].append(row | {"train_error": _train_error(session.folder / cell.folder, adult)} | same)
+            rows[number].append(row | {"train_error": _train_error(session.folder / cell.folder, adult)})
     return [effect_of(number, rows[number], adult) for number in rows]
 
 
@@ -132,7 +129,7 @@ def _train_error(run: Path, adult: DataSource) -> float:
 
 def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:
     """One of figures 1 to 4."""
-    effect, gates = EFFECTS[number], distinct(rows, "gate")
+    effect = EFFECTS[number]
 
     def panel(own: list[Row], title: str, part: str) -> Panel:
         marks = zip(distinct(own, "epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
@@ -145,8 +142,6 @@ def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:
         [panel(own, f"{reading}{gate and f', {gate}'}", part) for part in ("train", "test")]
         for gate, reading, own in split(rows, "gate", "reading")
     ]
-    value = {"Test error": "test_error", "Proven epsilon": "epsilon_proven"}
-    value |= {} if gates == [""] else {"Broadcasts": "releases"}
     return Figure(
         f"figure{number}",
         f"Figure {number}. {effect.title}, {adult.words}",
@@ -154,8 +149,6 @@ def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:
         [adult],
         [one for gate, own in split(rows, "gate") for one in _effect_claims(number, own, gate)],
         panels,
-        [(title, "epsilon", "x", name) for title, name in value.items()],
-        ("gate", "reading"),
         f"{seeds_of(rows)}. Left: training records, right: test records, of the consensus.",
         2.0,
     )
@@ -218,7 +211,7 @@ def _standing(own: list[Row], choice: float, *, best: bool) -> Outcome | None:
 
 
 def _compared(
-    bench: Bench, records: DataSource, same: dict[str, dict[str, float]], *variants: str
+    bench: Bench, records: DataSource, pooled: dict[str, float], *variants: str
 ) -> tuple[list[Row], list[Row]]:
     """All methods at all epsilons in the four readings: figures of the end, and losses by round."""
     points: list[Row] = []
@@ -227,7 +220,7 @@ def _compared(
         for cell, row in rows_of(session, data=records.title, reading=reading):
             facts = {"data": row["data"], "reading": reading, "method": cell.case.entry.algorithm}
             facts |= {"epsilon": row["epsilon"], "seed": row["seed"]}
-            points.append(row | facts | {"settings": said(cell.values)} | same[records.title])
+            points.append(row | facts | {"settings": said(cell.values), "pooled": pooled[records.title]})
             if not variants:
                 rounds = course(session.folder / cell.folder, "train_loss")
                 losses += [facts | {"round": number + 1, "loss": loss} for number, loss in enumerate(rounds)]
@@ -241,7 +234,6 @@ READINGS_OF = (
     "our forms, proven epsilon",
 )
 """Of figures 5 to 7: whose constants, and which epsilon is equal."""
-TABLES = [("Test error", "method", "epsilon", "test_error"), ("Proven epsilon", "method", "epsilon", "epsilon_proven")]
 
 
 def _contests(rows: list[Row], first: Sequence[str], second: Sequence[str], name: str) -> list[Outcome | None]:
@@ -291,7 +283,6 @@ def trade_off(rows: list[Row], adult: DataSource) -> Figure:
         [adult],
         [*_order_claims(rows)],
         _in_pairs([_error_panel(own, reading) for reading, own in split(rows, "reading")]),
-        TABLES,
         note=f"{seeds_of(rows)}. Each panel has its own scale.",
         height=2.7,
     )
@@ -348,8 +339,6 @@ def _elsewhere(rows: list[Row], sources: Sequence[DataSource]) -> Figure:
                 for one in sources
             ]
         ),
-        TABLES,
-        ("data", "reading"),
         f"{seeds_of(rows)}.",
         2.7,
     )

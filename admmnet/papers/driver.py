@@ -18,18 +18,16 @@ from admmnet.config.modes import SIMULATE
 from admmnet.errors import RequestError, RunError, counted
 from admmnet.experiments.driver import Session, made
 from admmnet.experiments.figures import row_of
-from admmnet.experiments.folder import csv_text, locked, read_about
+from admmnet.experiments.folder import csv_text, opened
 from admmnet.experiments.grid import Cell
 from admmnet.experiments.grid_file import grids_of
-from admmnet.experiments.holdout import load_for
 from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.files import read_toml, write_whole
 from admmnet.papers import PAPERS
-from admmnet.papers.claims import Claim, Row, by, distinct, pick, split, values
+from admmnet.papers.claims import Claim, Row, by, distinct, pick
 from admmnet.papers.sources import DataSource
-from admmnet.record.format import parameter
-from admmnet.report.figure import REMEDY, Curve, Look, Panel, Picture, installed, save
+from admmnet.report.figure import Curve, Look, Panel, Picture, drawn
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
@@ -69,10 +67,9 @@ class Reproduced:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: rows for ``name``.csv, claims, ``panels`` (lines of them, each ``height`` inches high) and tables.
+    """A figure: rows for ``name``.csv, claims, and ``panels`` (lines of them, each ``height`` inches high).
 
-    A table has a title, the columns of its lines and of its columns, and the figure shown; there is one for each value
-    of the columns ``by``. Without panels there is no picture. ``note`` is what must be known to quote it.
+    Without panels there is no picture. ``note`` is what must be known to quote it.
     """
 
     name: str
@@ -81,19 +78,15 @@ class Figure:
     sources: Sequence[DataSource]
     claims: Sequence[Claim]
     panels: Sequence[Sequence[Panel]] = ()
-    tables: Sequence[tuple[str, str, str, str]] = ()
-    by: tuple[str, ...] = ("reading",)
     note: str = ""
     height: float = 2.5
 
     def section(self, *, drawn: bool) -> str:
         """Part of report.md."""
         parts = [f"## {self.title}", f"Records: {'; '.join(one.words for one in self.sources)}."]
-        parts += [f"![{self.title}]({self.name}.png)"] * (drawn and bool(self.panels))
-        parts.append(_markdown(["theirs", "place", "ours", "holds"], [(c[0], c[3], c[1], c[2]) for c in self.claims]))
-        for title, line, column, value in self.tables:
-            for *place, own in split(list(self.rows), *self.by):
-                parts += [f"{', '.join([title, *map(str, place)])}:", _table(own, line, column, value)]
+        parts += [f"![{self.title}]({self.name}.png)"] * drawn
+        lines = [("theirs", "place", "ours", "holds"), ["---"] * 4, *((c[0], c[3], c[1], c[2]) for c in self.claims)]
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
         return "\n\n".join([*parts, f"Figures: `{self.name}.csv`, {len(self.rows)} rows."])
 
 
@@ -118,9 +111,9 @@ class Bench:
         """Finished comparisons of a grid file on the records of each source.
 
         They are those of the place of its name, or of all places where none has that. Texts in braces in ``tune`` are
-        ``filled``. Trials choose, and are not priced.
+        ``filled``.
         """
-        wanted = []
+        sessions = []
         for name, source in sources.items():
             tables = self.tables(file, *variants)
             tables["place"] = [place for place in tables["place"] if place["name"] == name] or tables["place"]
@@ -130,8 +123,8 @@ class Bench:
             words = {} if self.request.seeds is None else {"seeds": range(self.request.seeds)}
             out = self.folder / file / re.sub(r"[^\w.+-]+", "-", source.title)
             grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, str(out)).values()
-            wanted += [(one, source if source.made or source.most else load_for) for one in grids]
-        sessions = made(self.pool, wanted, priced=False)
+            read = source if source.made or source.most else None
+            sessions += [made(self.pool, one, read=read) for one in grids]
         failed = [f"{run}: {failure.message}" for session in sessions for run, failure in session.failed.items()]
         if failed:
             raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
@@ -158,11 +151,13 @@ def name_of(*words: object) -> str:
 
 
 def rows_of(session: Session, **facts: Any) -> list[tuple[Cell, Row]]:
-    """Cells of a comparison with their rows."""
+    """Cells of a comparison with their rows: what it varies, figures, and what these are held against."""
     same = ("algorithm", "method", "accountant", "adjacency", "epsilon_target", "colluders", "epsilon_if_all_collude")
     found = []
     for cell, summary in session.table().items():
         own = {name: value for name, value in row_of(cell, summary).items() if name not in same}
+        held = summary["references"]
+        own["larger_class"] = held.get("larger_class", held.get("mean"))
         found.append((cell, facts | {"epsilon": cell.case.epsilon} | own))
     return found
 
@@ -225,9 +220,7 @@ def reproduce(
                 f"{folder} holds the figures of {about['paper']}, not of {request.paper}: name another one with -o"
             )
 
-    read_about(folder / FILE, agree)
-    with Pool(jobs, watch, executor) as pool, locked(folder):
-        read_about(folder / FILE, agree)  # again: now nobody else can write it
+    with Pool(jobs, watch, executor) as pool, opened(folder / FILE, agree):
         write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
         bench = Bench(request, pool)
         return _write(request, module, module.figures(bench), bench.refused)
@@ -257,7 +250,7 @@ def _check(request: Request) -> None:
 
 
 def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Sequence[str]) -> Reproduced:
-    folder, able, quick = Path(request.out), installed(), " (QUICK: few seeds, few points)" * request.quick
+    folder, quick = Path(request.out), " (QUICK: few seeds, few points)" * request.quick
     words = ["admmnet reproduce", request.paper, *["--quick"] * request.quick]
     words += [f"--seeds {request.seeds}"] if request.seeds else []
     parts = [
@@ -268,20 +261,21 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Se
     ]
     if refused:
         parts.append("In no figure, as settings were refused:\n\n" + "\n".join(f"- {reason}" for reason in refused))
-    pictures, lines = [], []
+    pictures, lines, undrawn = [], [], None
     for figure in figures:
         names = list(dict.fromkeys(name for row in figure.rows for name in row))
         table = csv_text(names, (map(row.get, names) for row in figure.rows))
         write_whole({folder / f"{figure.name}.csv": table.encode()})
-        if able and figure.panels:
+        shown = bool(figure.panels)
+        if shown:
             picture = Picture(figure.title + quick, tuple(map(tuple, figure.panels)), figure.note, figure.height)
-            pictures.append(folder / f"{figure.name}.png")
-            save(pictures[-1], picture, dpi=110, colours=128)
+            file = folder / f"{figure.name}.png"
+            undrawn = drawn(picture, file, dpi=110, colours=128)
+            pictures += [file] * (undrawn is None)
         lines += [(figure.name, *claim) for claim in figure.claims]
-        parts.append(figure.section(drawn=able))
+        parts.append(figure.section(drawn=shown and undrawn is None))
     write_whole({folder / CLAIMS: csv_text(("figure", *Claim._fields), lines).encode()})
     write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
-    undrawn = None if able else f"no picture was drawn: {REMEDY}, and make the same call again"
     claims = {figure.title + quick: figure.claims for figure in figures}
     return Reproduced(folder, folder / REPORT, tuple(pictures), claims, undrawn)
 
@@ -304,24 +298,3 @@ def _merged(table: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     for key, value in other.items():
         found[key] = _merged(found[key], value) if isinstance(value, dict) and key in found else value
     return found
-
-
-def _markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    parts = [heads, ["---"] * len(heads), *lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in parts)
-
-
-def _table(rows: list[Row], line: str, column: str, value: str) -> str:
-    """Mean and spread of a figure: a line for each value of one column, a column for each of another, None the last."""
-    columns = distinct(rows, column) + [None] * any(row[column] is None for row in rows)
-    lines = []
-    for name, own in split(rows, line):
-        cells = [values(pick(own, **{column: one}), value) for one in columns]
-        lines.append([parameter(name), *(_shown(cell) for cell in cells)])
-    return _markdown([line, *("none" if one is None else parameter(one) for one in columns)], lines)
-
-
-def _shown(found: Any) -> str:
-    if not len(found):
-        return "-"
-    return f"{np.mean(found):.4g}" + (f" ± {np.std(found, ddof=1):.2g}" if len(found) > 1 else "")

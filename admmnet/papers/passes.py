@@ -31,7 +31,6 @@ def log_places(steps: int, first: int = 300, count: int = 8) -> list[int]:
 
 
 def song(
-    shelf: Any,
     source: DataSource,
     batch: int,
     alpha: float | None,
@@ -61,7 +60,7 @@ def song(
 
 
 def local(
-    shelf: Any, source: DataSource, method: str, epsilon: float, steps: int, rate: float | None, seed: int
+    source: DataSource, method: str, epsilon: float, steps: int, rate: float | None, seed: int
 ) -> dict[int, float]:
     """Loss on the test records of the average of w_1, ..., w_t by t, of which w_1 = 0, in one pass.
 
@@ -90,7 +89,7 @@ def local(
     return path
 
 
-def optimum(shelf: Any, source: DataSource, regularisation: float, part: str = "train") -> dict[str, float]:
+def optimum(source: DataSource, regularisation: float, part: str = "train") -> dict[str, float]:
     """The least objective on all training records, or the least loss on the test records; errors of that model."""
     from scipy.optimize import minimize
 

@@ -136,8 +136,6 @@ def over_batches(rows: list[Row], sets: list[DataSource]) -> Figure:
         sets,
         [found for data, own in split(rows, "data") for found in _batch_claims(own, data)],
         [[panel(one) for one in sets]],
-        [("Objective after one pass", "line", "batch", "objective")],
-        ("data",),
         _note(rows),
         3.1,
     )

@@ -107,14 +107,6 @@ def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:
     return (stacked([X]).toarray() if hasattr(X, "toarray") else X), y
 
 
-def guessing(source: DataSource) -> float:
-    """Test figure of a model without features: the training records' mean, or their larger class."""
-    y, records = rows(source)[1], load(source)
-    if records.target is not None:
-        return float(np.mean((records.y_test - y.mean()) ** 2))
-    return float(np.mean(records.y_test != (1.0 if y.mean() > 0.0 else -1.0)))
-
-
 def _unit(X: Matrix) -> Matrix:
     return np.ascontiguousarray(X / np.linalg.norm(X, axis=1, keepdims=True))
 

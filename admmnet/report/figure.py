@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RequestError
+from admmnet.errors import AdmmnetError, RequestError
 from admmnet.record.format import count, number
 
 if TYPE_CHECKING:
@@ -166,7 +166,9 @@ def installed() -> bool:
 
 
 def check_file(path: Path, made: Path | None = None) -> None:
-    """Refuse a file that no picture can be: by its ending, or because its folder is missing and will not be made."""
+    """Refuse a file that no picture can be: by its ending, without matplotlib, or without a folder that will be."""
+    if not installed():
+        raise RequestError(f"drawing needs matplotlib: {REMEDY}")
     if path.suffix.lower() not in SUFFIXES:
         raise RequestError(f"{path}: a picture ends in {', '.join(SUFFIXES)}, got {path.suffix!r}")
     if path.parent != made and not path.parent.is_dir():
@@ -206,6 +208,18 @@ def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int 
             small.save(path, optimize=True)
     except OSError as error:
         raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def drawn(picture: Picture, *files: Path, **how: Any) -> str | None:
+    """``save`` a picture beside figures that are worth having without it; if it could not be, the reason."""
+    if not installed():
+        return f"no picture was drawn: {REMEDY}, and make the same call again: what is finished is not repeated"
+    try:
+        for path in files:
+            save(path, picture, **how)
+    except AdmmnetError as error:
+        return f"no picture was drawn: {error}"
+    return None
 
 
 @style()

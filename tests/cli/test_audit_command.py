@@ -33,7 +33,7 @@ class Epochs(Method):
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pictures: they take longer than the trials."""
-    monkeypatch.setattr("admmnet.experiments.audits.drawable", lambda folder, shown: False)
+    monkeypatch.setattr("admmnet.experiments.audits.drawn", lambda picture, *files: "no picture was drawn")
 
 
 SMALL = ("--rounds", "2", "--release", "output", "--records", "40", "--epsilon", "4")
@@ -177,7 +177,7 @@ def test_a_part_depends_on_its_place_alone() -> None:
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
         whole, first, last, other = (
-            trials_of(None, subject, seed, world, *places)["scores"]
+            trials_of(subject, seed, world, *places)["scores"]
             for seed, places in ((7, (0, 6)), (7, (0, 2)), (7, (2, 4)), (8, (0, 6)))
         )
         assert whole == first + last

@@ -20,7 +20,8 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config
 from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Grid
-from admmnet.experiments.grid_file import read_grids
+from admmnet.experiments.grid_file import grids_of
+from admmnet.files import read_toml
 from admmnet.forms import encode
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian
@@ -106,7 +107,7 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
         file = tmp_path / f"{number}.toml"
         file.write_text(block, encoding="utf-8")
         if "[compare]" in block:
-            assert all(map(Grid, read_grids(file, {}, {}, "out").values()))
+            assert all(map(Grid, grids_of(read_toml(file), file, {}, {}, "out").values()))
         else:
             load_config(file)
 

@@ -31,7 +31,7 @@ from admmnet.experiments.parsing import (
 from admmnet.experiments.picture import curves_of, picture_of
 from admmnet.report.figure import draw
 
-from .conftest import COMMON, GRID, METHODS, failing, write_people
+from .conftest import COMMON, GRID, METHODS, failing
 
 RUNS = 2 + 2 * 2 * 2
 """admm once a seed, two methods at two epsilons."""
@@ -340,21 +340,3 @@ def test_a_line_for_each_method_and_rule_of_a_comparison(made: CompareResult) ->
     assert all(word in said for word in ("people", "180 training", "4 agents", "1e-05", "2 seeds"))
     words = [text.get_text() for text in draw(picture).legends[0].get_texts()]
     assert f"no privacy, pooled {100 * float(made.pooled or 0.0):.2f}%" in words
-
-
-def test_records_of_the_callers_own_are_read(people: str, tmp_path: Path) -> None:
-    other = write_people(tmp_path / "other.npz", seed=9)
-    settings = COMMON | {"data": people, "measure_every": 1000}
-    one = Comparison(algorithms=("admm",), seeds=(0,), out=str(tmp_path / "grid"), settings=settings)
-
-    def read(settings: Any, agents: int, mine: Any) -> Any:
-        from dataclasses import replace
-
-        from admmnet.data import load
-
-        return replace(load(replace(settings, data=other), agents, mine), name="people")
-
-    (row,) = compare(one, jobs=1, reader=read).rows.values()
-    (same,) = again(other, tmp_path / "same", algorithms=("admm",), seeds=(0,)).rows.values()
-    assert row["test_error"] == same["test_error"]
-    assert row["train_loss"] == same["train_loss"]

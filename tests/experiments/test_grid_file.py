@@ -12,7 +12,8 @@ from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.errors import RequestError
 from admmnet.experiments.grid import Cell, Comparison, Grid
-from admmnet.experiments.grid_file import read_grids
+from admmnet.experiments.grid_file import grids_of
+from admmnet.files import read_toml
 from tests.benchmarks import pages
 from tests.doc_pages import ROOT
 
@@ -42,9 +43,13 @@ seeds = [3]
 """
 
 
+def grids(file: Path, words: dict[str, Any] | None = None, **settings: Any) -> dict[str, Comparison]:
+    return grids_of(read_toml(file), file, words or {}, settings, "out")
+
+
 def read(tmp_path: Path, text: str, words: dict[str, Any] | None = None, **settings: Any) -> dict[str, Comparison]:
     (tmp_path / "grid.toml").write_text(text)
-    return read_grids(tmp_path / "grid.toml", words or {}, settings, "out")
+    return grids(tmp_path / "grid.toml", words, **settings)
 
 
 def test_places_run_beside_each_other_and_one_that_is_refused_stops_no_other(
@@ -113,17 +118,17 @@ def test_a_picture_is_of_one_place(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(("name", "places"), [("accuracy", 3), ("masked", 14)])
-def test_other_grids_of_the_documentation_are_sound(name: str, places: int, tmp_path: Path) -> None:
-    wanted = read_grids(ROOT / "docs" / f"{name}.toml", {}, {}, str(tmp_path))
+def test_other_grids_of_the_documentation_are_sound(name: str, places: int) -> None:
+    wanted = grids(ROOT / "docs" / f"{name}.toml")
     assert [bool(list(Grid(comparison).cases())) for comparison in wanted.values()] == [True] * places
 
 
-def test_the_benchmark_of_the_documentation(tmp_path: Path) -> None:
+def test_the_benchmark_of_the_documentation() -> None:
     text, page = ((ROOT / "docs" / name).read_text() for name in ("benchmark.json", "benchmark.md"))
     measured = json.loads(text)
     assert pages.written(measured) == text
     assert page == page.partition(pages.BEGIN)[0] + pages.BEGIN + pages.benchmark(measured) + pages.END
-    wanted = read_grids(ROOT / "docs" / "benchmark.toml", {}, {}, str(tmp_path))
+    wanted = grids(ROOT / "docs" / "benchmark.toml")
     assert list(measured) == list(wanted)
     for name, comparison in wanted.items():
         grid, lines = Grid(comparison), measured[name]["lines"]

@@ -19,16 +19,20 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet import read_run
 from admmnet.cli import progress
 from admmnet.cli.compare import GridProgress
+from admmnet.data import DataSettings
 from admmnet.errors import BudgetError, RunError
 from admmnet.experiments import CompareResult
 from admmnet.experiments import pool as pools
+from admmnet.experiments.holdout import loader_of
 from admmnet.experiments.pool import Call, Failure, Pool
 
 from .conftest import COMMON, METHODS
@@ -39,7 +43,12 @@ DEADLINE = 60.0
 """Seconds; what is waited for takes one or two."""
 
 
-def work(shelf: Any, words: str, does: str) -> Any:
+def no_records(*asked: Any) -> Any:
+    """Records of nobody, new ones every time."""
+    return SimpleNamespace(shards={}, X_test=np.zeros((0, 1)), y_test=np.zeros(0))
+
+
+def work(words: str, does: str) -> Any:
     """A task that answers, fails or ends its process."""
     if does == "refuse":
         raise BudgetError("nothing is left")
@@ -51,7 +60,9 @@ def work(shelf: Any, words: str, does: str) -> Any:
         time.sleep(1.0)
     if does == "tell":
         return os.getppid(), os.environ.get("ADMMNET_TOLD")
-    return (words, os.getpid(), os.getcwd()) if does != "shelf" else shelf
+    if does == "load":
+        return loader_of(no_records, held=False)(DataSettings(), 1, [0])
+    return words, os.getpid(), os.getcwd()
 
 
 def Work(words: str, does: str = "answer") -> Call:
@@ -120,14 +131,13 @@ class Here(Executor):
 
 def test_an_executor_of_the_caller_does_the_work_and_keeps_no_records_for_the_next_pool() -> None:
     executor = Here()
-    shelves = []
+    loaded = []
     for _ in range(2):
         with Pool(2, executor=executor) as pool:
-            shelves += [dict(pool.run([Work("a", "shelf"), Work("b", "shelf")])) for _ in range(2)]
-    one, same, other, _ = [set(map(id, found.values())) for found in shelves]
+            loaded += [dict(pool.run([Work("a", "load"), Work("b", "load")])) for _ in range(2)]
+    one, same, other, _ = [set(map(id, found.values())) for found in loaded]
     assert len(one) == 1
     assert one == same != other
-    assert pools._SHELVES == {}
 
 
 def fail_after_one(pool: Pool) -> None:
@@ -287,7 +297,7 @@ def test_processes_come_from_one_server_and_have_our_environment(monkeypatch: py
     assert parents != {os.getpid()}
 
 
-def measured(shelf: Any, file: str, factor: int) -> list[float]:
+def measured(file: str, factor: int) -> list[float]:
     """A task whose answer depends on a file."""
     return [factor * len(Path(file).read_bytes()), time.perf_counter()]
 

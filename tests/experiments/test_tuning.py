@@ -15,7 +15,7 @@ from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
 from admmnet.experiments.driver import best_of
-from admmnet.experiments.holdout import Shelf, held_rows, hold_out
+from admmnet.experiments.holdout import held_rows, hold_out, loader_of
 from admmnet.experiments.tasks import composed
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
@@ -57,7 +57,7 @@ def done(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Com
 def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: dict[str, str]) -> None:
     settings = DataSettings(data=files["train"], test=files["test"], data_seed=3)
     records = load(settings, 4, range(4))
-    part = Shelf().load(settings, 4, range(4), held=True)
+    part = loader_of(None, held=True)(settings, 4, range(4))
     rows = []
     for agent, (X, y) in records.shards.items():
         held = held_rows(len(y), 3, agent)

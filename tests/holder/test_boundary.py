@@ -33,7 +33,7 @@ SHARDS = {
     ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
-    ("admmnet/experiments/holdout.py", "load"),
+    ("admmnet/experiments/holdout.py", "_load"),
     ("admmnet/papers/ding2020.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
     ("admmnet/papers/sources.py", "rows"),

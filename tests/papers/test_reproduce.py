@@ -238,12 +238,12 @@ def test_places_and_marks() -> None:
 
 
 def test_passes_are_the_librarys() -> None:
-    found = song(None, SMALL, 4, 1.0, "sqrt", 10.0, 1e-3, 5, 40)
+    found = song(SMALL, 4, 1.0, "sqrt", 10.0, 1e-3, 5, 40)
     series = DisjointSteps(1e-3, 4, np.array(1.0), "sqrt", 10.0)
     problem = problem_of(SMALL, 1e-3)
     ended = run_series(series, problem, np.random.default_rng([5, 0]), np.random.default_rng([5, 1]))
     assert [*found.items()][-1] == (500, primal(problem, ended.theta))
-    best = optimum(None, SMALL, 1e-3)["objective"]
+    best = optimum(SMALL, 1e-3)["objective"]
     for seed in range(20):
         assert primal(problem, np.random.default_rng(seed).standard_normal(4)) > best
     short = DataSource(
@@ -254,9 +254,9 @@ def test_passes_are_the_librarys() -> None:
     rngs = np.random.default_rng([7, 2]), np.random.default_rng([7, 3])
     run_series(steps, problem_of(short, 1e-12), *rngs, lambda progress: models.append(progress.theta.copy()))
     averaged = primal(problem_of(short, 1e-12, "test"), np.mean(models[:50], axis=0))
-    loss = local(None, short, "sgd", 2.0, 50, 0.1, 7)
+    loss = local(short, "sgd", 2.0, 50, 0.1, 7)
     assert loss == {50: pytest.approx(averaged, rel=1e-12)}
-    assert local(None, short, "banco", 2.0, 50, None, 7) != loss
+    assert local(short, "banco", 2.0, 50, None, 7) != loss
     assert math.isfinite(loss[50])
 
 

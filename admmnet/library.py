@@ -182,10 +182,10 @@ class RunFolder(Run):
         return plot_run(self.path, file=file, **options)
 
 
-def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> RunFolder:
+def read_run(path: str | Path, *, events: bool = True) -> RunFolder:
     """Read a run folder, or one agent's part of it, and verify everything in it.
 
-    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
+    Without ``events`` what every single one says is not kept.
 
     Raises
     ------
@@ -194,7 +194,7 @@ def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Ru
     CheckFailed
         Naming file, line and fault, if anything does not hold.
     """
-    run = reader.read_run(path, events=events, processes=processes)
+    run = reader.read_run(path, events=events)
     return RunFolder(run.path, run.ledgers, run.digests, run.summary, run.part)
 
 

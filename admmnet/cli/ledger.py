@@ -111,14 +111,13 @@ def verify(
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.evidence.judge import judged
-    from admmnet.experiments.pool import processors
     from admmnet.forms import encode
 
     against = behind(against, more)
     if run.resolve() in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
     private = require is not None
-    verdict = judged(run, against, network=network_file, private=private, processes=processors())
+    verdict = judged(run, against, network=network_file, private=private)
     if as_json:
         print(encode(verdict, indent=2).decode(), end="")
         return

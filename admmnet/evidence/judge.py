@@ -15,9 +15,7 @@ from admmnet.record.verdict import Verdict, verdict_of
 from admmnet.transport.hosts.network import read_network
 
 
-def judged(
-    folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False, processes: int = 1
-) -> Verdict:
+def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False) -> Verdict:
     """Return the verdict on a folder in which everything holds.
 
     ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
@@ -25,7 +23,7 @@ def judged(
     line and fault, if anything does not hold. RequestError if a path is no such folder, or there are no receipts to
     hold against others.
     """
-    run, *others = (read_run(path, events=False, processes=processes) for path in (folder, *against))
+    run, *others = (read_run(path, events=False) for path in (folder, *against))
     found = [(path, read_evidence(path)) for path in (folder, *against)]
     for path, evidence in found:
         if evidence is None and (against or network is not None):
@@ -39,7 +37,7 @@ def judged(
     if run.summary is not None and run.summary.privacy.network is not None:
         from admmnet.record.network import network_fault
 
-        if (fault := network_fault(read_run(folder, processes=processes))) is not None:
+        if (fault := network_fault(read_run(folder))) is not None:
             raise CheckFailed(fault)
     if network is not None:
         hold_keys(kept[0], read_network(network), network)

@@ -59,19 +59,18 @@ class Run:
         return read_values(self.path / "config.toml")
 
 
-def read_run(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
+def read_run(path: str | Path, *, events: bool = True) -> Run:
     """As ``look_at``; CheckFailed names the first thing that does not hold."""
-    run = look_at(path, events=events, processes=processes)
+    run = look_at(path, events=events)
     for fault in run.faults:
         raise CheckFailed(fault)
     return run
 
 
-def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run:
+def look_at(path: str | Path, *, events: bool = True) -> Run:
     """Read a run folder, or one agent's part of it, and verify everything in it; what does not hold is its faults.
 
-    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work. RequestError if
-    it is no run folder.
+    Without ``events`` what every single one says is not kept. RequestError if it is no run folder.
     """
     if not isinstance(path, str | Path):
         raise RequestError(f"{short(path)} is no run folder: give its path")
@@ -85,7 +84,7 @@ def look_at(path: str | Path, *, events: bool = True, processes: int = 1) -> Run
         faults.append(f"{path / PART}: there is no agent {part.agent} among {part.agents}")
         part = None
     summary = _read(Summary, path / SUMMARY, faults)
-    answers = read_all(files, keep=events, processes=processes)
+    answers = read_all(files, keep=events)
     faults += [answer for answer in answers if isinstance(answer, str)]
     reads = [answer for answer in answers if not isinstance(answer, str)]
     agents = part.agents if part is not None else summary.agents if summary is not None else len(reads)

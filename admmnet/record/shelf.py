@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,8 +15,6 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import EndLine, EventLine, HeaderLine, Line, Total
 from admmnet.record.folder import sha256
 
-WORTH = 20_000_000
-"""Bytes of ledgers from which on further processes, which take a second to start, read them sooner."""
 _RECORDS = re.compile(rb'"records":(\d+)')
 
 
@@ -85,35 +83,20 @@ def _line_of(line: bytes) -> Any:
     return None
 
 
-def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) -> list[ReadLedger | str]:
+def read_all(files: Sequence[Path], *, keep: bool = True) -> list[ReadLedger | str]:
     """Read and verify ledgers: what is in each file, or its fault.
 
     Agents with as many records have the same lines, so that these files are read one after the other.
     """
-    order = sorted(range(len(files)), key=lambda k: (_records(files[k]), k))
-    count = min(processes, len(files), 1 + sum(path.stat().st_size for path in files) // WORTH)
-    parts = [[files[k] for k in order[len(order) * p // count : len(order) * (p + 1) // count]] for p in range(count)]
-    if count == 1:
-        answers = [_read_part(parts[0], keep)]
-    else:
-        from concurrent.futures import ProcessPoolExecutor  # runs read ledgers in one process
-        from multiprocessing import get_context
-
-        with ProcessPoolExecutor(count, get_context("spawn")) as pool:
-            answers = list(pool.map(_read_part, parts, [keep] * count))
-    found = dict(zip((files[k] for k in order), (answer for part in answers for answer in part), strict=True))
+    found = {path: _read(path, keep) for path in sorted(files, key=lambda path: (_records(path), path))}
     return [found[path] for path in files]
 
 
-def _read_part(files: Iterable[Path], keep: bool) -> list[ReadLedger | str]:
-    """What is in each of some files, or what is wrong with it."""
-    found: list[ReadLedger | str] = []
-    for path in files:
-        try:
-            found.append(ReadLedger(path, sha256(path), audit.read(path, keep=keep)))
-        except CheckFailed as error:
-            found.append(str(error))
-    return found
+def _read(path: Path, keep: bool) -> ReadLedger | str:
+    try:
+        return ReadLedger(path, sha256(path), audit.read(path, keep=keep))
+    except CheckFailed as error:
+        return str(error)
 
 
 def _records(path: Path) -> int:

@@ -111,7 +111,7 @@ class Panel:
     """One pair of axes.
 
     ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis: rules beyond are arrows at
-    its edge. ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws all but the curves.
+    its edge. ``whole``: the horizontal axis counts. ``paint`` draws all but the curves.
     """
 
     title: str
@@ -123,7 +123,7 @@ class Panel:
     ylog: bool = False
     ticks: tuple[float, ...] = ()
     ylim: tuple[float | None, float | None] | None = None
-    whole: str = ""
+    whole: bool = False
     paint: Callable[[Any], None] | None = None
 
     def beyond(self, rule: Rule) -> int:
@@ -350,7 +350,7 @@ def _frame(axes: Any, panel: Panel) -> None:
     elif panel.xlog:
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     elif panel.whole:
-        axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, integer="x" in panel.whole, min_n_ticks=1))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, integer=True, min_n_ticks=1))
     if panel.ylog:
         low, high = axes.get_ylim()
         axes.yaxis.set_minor_formatter(ticker.NullFormatter())
@@ -359,7 +359,7 @@ def _frame(axes: Any, panel: Panel) -> None:
             axes.yaxis.set_minor_formatter(plain)
             axes.yaxis.set_major_formatter(plain)
     else:
-        axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, integer="y" in panel.whole, min_n_ticks=1))
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, min_n_ticks=1))
     room = axes.figure.get_size_inches()[0] / axes.get_gridspec().ncols - 0.6
     title = "\n".join(_wrapped(line, room, LABEL) for line in panel.title.split("\n"))
     axes.set_title(title, color=INK, fontsize=LABEL)

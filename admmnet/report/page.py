@@ -24,6 +24,7 @@ from admmnet.record.forms import AgentEntry
 from admmnet.record.reader import Run, look_at
 from admmnet.record.values import at
 from admmnet.record.verdict import verdict_of
+from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
 from admmnet.report.names import data_of, folder_names
 from admmnet.report.run_plot import plot_run
@@ -51,25 +52,6 @@ RELEASED: Mapping[str, str] = {
     "unprotected": "function of the records, without noise",
 }
 """What was released, by mechanism (docs/ledger.md)."""
-COLUMNS = (
-    ("agent", "Agent", "number of the agent", str),
-    ("records", "Records", "training records", count),
-    ("degree", "Degree", "neighbours", count),
-    ("releases", "Releases", "vectors it broadcast", count),
-    ("events", "Events", "lines of its ledger", count),
-    ("target", "Budget ε", "epsilon of its ledger's header", epsilon),
-    ("promised", "Worst case ε", "proven before the run: all that its filter lets through", epsilon),
-    ("spent", "Spent ε", "spent so far: proven epsilon of all releases, from the ledger", epsilon),
-    (
-        "unmasked",
-        "Spent ε, all collude",
-        "spent, of its own noise alone: all other agents together, or masks that fail",
-        epsilon,
-    ),
-    ("published", "Paper's ε", "the same by the paper's arithmetic", epsilon),
-    ("account_spent", "Account ε", "all runs of its account; summary.json", epsilon),
-)
-"""Of the table of agents: figure, title, note, and how it prints; error and state stand behind them."""
 
 
 class Report(NamedTuple):
@@ -125,7 +107,8 @@ def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
     said, entries = partial(at, summary), {} if summary is None else {one.agent: one for one in summary.per_agent}
     parts = joining(entries.values())
     agents = [
-        _agent(account, file, run, entries.get(account.header["agent"]), parts) for file, account in run.ledgers.items()
+        _agent(account, file, run, entries.get(account.header["agent"]), parts, series.metric)
+        for file, account in run.ledgers.items()
     ]
     for agent in agents:  # as many ledgers as there is room for
         rows = list(_rows(agent["account"])) if lines > 0 else None
@@ -147,7 +130,7 @@ def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
         },
         "cards": list(_cards(series)),
         "pairs": _pairs(run, series, settings),
-        "columns": _columns(agents),
+        "columns": _columns([agent["shown"] for agent in agents]),
         "agents": agents,
         "error": partial(format.error, metric=series.metric),
         "torn": sum(agent["account"].torn for agent in agents),
@@ -172,9 +155,9 @@ def _setting(value: Any) -> str:
 
 
 def _agent(
-    account: VerifiedLedger, file: str, run: Run, entry: AgentEntry | None, parts: Mapping[int, str]
+    account: VerifiedLedger, file: str, run: Run, entry: AgentEntry | None, parts: Mapping[int, str], metric: str | None
 ) -> dict[str, Any]:
-    """An agent's figures by the names of ``COLUMNS``, None where there is none, and how its ledger fared."""
+    """An agent's ledger, and its row: figures, None where there is none, and how its ledger fared."""
     header, contract, total = account.header, account.contract, account.total()
     most = contract.most() if contract.promise is not None and contract.covered else None
     state = [parts[header["agent"]]] if header["agent"] in parts else []
@@ -183,33 +166,28 @@ def _agent(
     state.append("ledger verified" if account.finished else "ledger verified, unfinished: no end line")
     state += ["last line cut off, counts for nothing"] * bool(account.torn)
     state += [f"resumed from round {k}" for k in account.resumed]
-    return {
-        "account": account,
-        "file": file,
-        "digest": run.digests[file],
-        "state": ", ".join(state),
+    shown = {
         "agent": header["agent"],
         "records": header["records"],
         "degree": len(header["neighbours"]),
         "releases": at(entry, "releases"),
         "events": account.count,
-        "target": header["budget"]["epsilon"],
-        "promised": None if most is None else most.epsilon,
-        "spent": total["epsilon_spent"],
-        "unmasked": total.get("epsilon_if_all_collude"),
-        "published": total["epsilon_published"],
-        "account_spent": at(entry, "account_epsilon_spent"),
-        "test_error": at(entry, "test_error"),
+        "budget": header["budget"]["epsilon"],
+        "eps proven": None if most is None else most.epsilon,
+        "eps spent": total["epsilon_spent"],
+        "eps B": total.get("epsilon_if_all_collude"),
+        "eps published": total["epsilon_published"],
+        "account epsilon": at(entry, "account_epsilon_spent"),
+        "test error" if metric == "error" else "test MSE": at(entry, "test_error"),
+        "how it went": ", ".join(state),
     }
+    return {"account": account, "file": file, "digest": run.digests[file], "agent": header["agent"], "shown": shown}
 
 
-def _columns(agents: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, list[str]]]:
-    """Titles, notes and cells of the columns in which any agent has a figure."""
-    return [
-        (title, note, [NONE if agent[key] is None else shows(agent[key]) for agent in agents])
-        for key, title, note, shows in COLUMNS
-        if any(agent[key] is not None for agent in agents)
-    ]
+def _columns(rows: Sequence[Row]) -> list[tuple[str, ColumnStyle, list[str]]]:
+    """Names, styles and cells of the columns in which any agent has a figure."""
+    styles = {name: column_of(name, rows) for name in rows[0] if any(row[name] is not None for row in rows)}
+    return [(name, style, [cell(style, row[name]) for row in rows]) for name, style in styles.items()]
 
 
 def _rows(account: VerifiedLedger) -> Iterator[tuple[str, list[tuple[int, str, str]], tuple[str, str, str], str]]:
@@ -278,9 +256,9 @@ def _pairs(run: Run, series: RunSeries, settings: Mapping[str, Any]) -> dict[str
 
 def _loose(agents: Sequence[Mapping[str, Any]], records: Sequence[int]) -> tuple[int, Mapping[str, Any]] | None:
     """Number of agents whose delta is above 0.1 / records without their own choice, and the one furthest above it."""
-    own = own_delta(records or [agent["records"] for agent in agents])
-    held = [one for one in agents if (delta := one["account"].delta) and is_loose(delta, one["records"], own)]
-    return (len(held), max(held, key=lambda one: one["account"].delta * one["records"])) if held else None
+    own = own_delta(records or [agent["account"].header["records"] for agent in agents])
+    held = [one for one in agents if (delta := one["account"].delta) and is_loose(delta, one["shown"]["records"], own)]
+    return (len(held), max(held, key=lambda one: one["account"].delta * one["shown"]["records"])) if held else None
 
 
 def _certainty(bound: float | None, delta: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""The parts of a picture that are no curves: the graph, and a histogram where that is too large."""
+"""The part of a picture that is no curve: the graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.report.figure import BLUE, DASHES, INK, LABEL, TICK
+from admmnet.report.figure import INK, LABEL, TICK
 from admmnet.report.series import Floats, RunSeries
 
 MOST_DRAWN = 150
-"""Most agents of a graph that is drawn: beyond it is not legible, and of a run a histogram tells more."""
+"""Most agents of a graph that is drawn: beyond it is not legible."""
 MOST_NUMBERED = 60
 
 
@@ -20,19 +20,6 @@ def last_spent(run: RunSeries) -> Floats:
     """Epsilon that every agent has spent in the end, nan where there is none or it is infinite."""
     last = run.epsilon_spent[-1] if len(run.rounds) else np.full(run.size, np.nan)
     return np.asarray(np.where(np.isfinite(last), last, np.nan))
-
-
-def histogram(axes: Any, run: RunSeries) -> None:
-    """Paint how many agents have spent how much: in place of a graph too large to be read."""
-    spent = last_spent(run)
-    spent = spent[np.isfinite(spent)]
-    targets = run.targets[np.isfinite(run.targets)]
-    ends = {float(targets.min()), float(targets.max())}
-    top = max([float(spent.max()), *ends])
-    axes.hist(spent, bins=np.linspace(0.0, top, 41), color=BLUE, linewidth=0)
-    for value in ends:
-        axes.axvline(value, color=INK, linewidth=0.9, linestyle=DASHES["dashed"])
-    axes.set_xlim(0.0, 1.02 * top)
 
 
 def network(axes: Any, graph: nx.Graph, values: Mapping[int, float], label: str, top: float | None) -> None:

@@ -40,10 +40,7 @@ def available(run: RunSeries) -> tuple[str, ...]:
     drawn = {
         name: any(part is not None and np.isfinite(part).any() for part in figures(name, run)) for name in OVERLAID
     }
-    # of a large graph a histogram of epsilon is drawn, if there is any
-    drawn["graph"] = run.edges is not None and (
-        run.size <= painting.MOST_DRAWN or bool(np.isfinite(painting.last_spent(run)).any())
-    )
+    drawn["graph"] = run.edges is not None and run.size <= painting.MOST_DRAWN
     return tuple(name for name in PANELS if drawn[name])
 
 
@@ -105,14 +102,9 @@ def panel(name: str, runs: Sequence[RunSeries], words: Sequence[str] = ()) -> Pa
             _rules(name, runs),
             ylog=ylog,
             ylim=(0.0, None) if name == "privacy" else None,
-            whole="x",
+            whole=True,
         )
-    (run,) = runs
-    if run.size <= painting.MOST_DRAWN:
-        return network_panel(run)
-    return Panel(
-        "", "epsilon spent in the end (dashed: target)", "agents", whole="y", paint=partial(painting.histogram, run=run)
-    )
+    return network_panel(runs[0])
 
 
 def _rules(name: str, runs: Sequence[RunSeries]) -> tuple[Rule, ...]:

@@ -31,7 +31,7 @@ _MISSING = {
     "privacy": "no finite epsilon: the method has no privacy",
     "gap": "no consensus gap: private runs and baselines tell none",
     "broadcasts": "no agent to broadcast to, or no round recorded",
-    "graph": "no graph of its own: a baseline, or one agent's part",
+    "graph": f"no graph of its own, or one of more than {MOST_DRAWN} agents",
 }
 
 

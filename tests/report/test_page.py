@@ -182,12 +182,12 @@ def test_refused_agents_accounts_and_masked_sums(private: Path, tmp_path: Path) 
     assert "budget refused from round 5, ledger verified" in text
     text = words_of(made(tmp_path / "first", account=str(tmp_path / "account"), rounds=1))
     assert "this run's share alone" in text
-    assert "Account ε" in text
+    assert "account epsilon" in text
     assert "The ledgers begin at zero" not in text
     masked = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "topology": "complete:5", "delta": 1e-5}
     text = words_of(made(tmp_path / "masked", **masked))
     assert "the second epsilon rests on no cryptography and no trust. Quote both." in text
-    assert "Spent ε, all collude" in text
+    assert "eps B" in text
     assert "their noise is discrete, and rounding is counted in" in text
 
 

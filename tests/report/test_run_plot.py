@@ -54,7 +54,7 @@ HAVE = {
     "private": ("privacy", "broadcasts", "graph"),
     "open": ("error", "loss", "gap", "broadcasts", "graph"),
     "baseline": ("error", "loss", "privacy"),
-    "many": PANELS,
+    "many": PANELS[:-1],
     "one round": PANELS,
     "unfinished": PANELS,
     "away": PANELS,
@@ -178,16 +178,13 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     assert ("matplotlib.pyplot" in sys.modules) == pyplot  # no display is needed
 
 
-def test_the_graph_is_coloured_by_epsilon_and_a_histogram_where_it_is_large(folders: dict[str, Path]) -> None:
+def test_the_graph_is_coloured_by_epsilon(folders: dict[str, Path]) -> None:
     run = read_series(folders["away"])
     axes: Any = plot_run(run, panels=["graph"]).axes[0]
     _, nodes = axes.collections
     assert len(nodes.get_offsets()) == 5
     assert nodes.get_array().tolist() == run.epsilon_spent[-1].tolist()
     assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4"]
-    axes = plot_run(folders["many"], panels=["graph"]).axes[0]
-    assert axes.get_xlabel().startswith("epsilon spent")
-    assert sum(bar.get_height() for bar in axes.patches) == 160
 
 
 @pytest.mark.parametrize("spec", ["path:2", "ring:3", "complete:5", "grid:3x4", "star:61", "geometric:150:0.2"])

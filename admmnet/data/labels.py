@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
+from msgspec.structs import replace
 
-from admmnet.data.schema import Range, Schema
+from admmnet.data.schema import Schema
 from admmnet.data.table import PLAIN, RawColumn, RawTable, canonical, is_missing, listed
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
@@ -25,66 +26,77 @@ FEW_CLASSES = 20
 UNLABELLED = "every record needs a label: fill it in, or remove the record"
 
 
-class SourceLabels(NamedTuple):
-    """Labels of a source."""
-
-    y: Vector  # (n,) -1 and +1, 0..K-1 of K > 2 classes, or real targets inside their range; nan without labels
-    values: Values | None  # as `Schema.labels`; None for targets, and by the convention {-1, +1} or {0, 1}
-    targets: Range | None = None  # as `Schema.targets`
-    dependent: tuple[str, ...] = ()  # what was read from the rows
-
-
-def read_labels(table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool) -> SourceLabels:
+def read_labels(
+    table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool
+) -> tuple[Vector, Schema, tuple[str, ...]]:
     """Turn a label column into signs, into numbers of classes, or into real targets, as the schema declares it.
 
     Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns two declared labels round
-    if need be; without `discover` no label value and no range is read from the rows, but must be declared.
+    if need be; without `discover` no label value and no range is read from the rows, but must be declared. Return the
+    labels, shape (n,), the schema with their values or range, and what was read from the rows.
     """
     column = table.column(name)
+    schema, read = _discovered(table, name, schema, positive, discover)
     if schema.targets is not None:
-        return SourceLabels(np.clip(table.numbers_of(name), *schema.targets)[column.codes], None, schema.targets)
+        return np.clip(table.numbers_of(name), *schema.targets)[column.codes], schema, read
     if schema.threshold is not None:
-        above = table.numbers_of(name) > schema.threshold
-        return SourceLabels(np.where(above, 1.0, -1.0)[column.codes], None)
-    if schema.labels is not None:
-        values = oriented(schema.labels, positive)
-        return SourceLabels(_by_value(table, name, values, schema.spelt), values)
-    if schema.wanted in ("classes", "real"):
-        return _found(table, name, schema, discover)
-    if positive is None:
-        return SourceLabels(_by_convention(table, name), None)
+        return np.where(table.numbers_of(name) > schema.threshold, 1.0, -1.0)[column.codes], schema, read
+    if schema.labels is None:
+        return _by_convention(table, name), schema, read
+    values = oriented(schema.labels, positive)
+    return _by_value(table, name, values, schema.spelt), replace(schema, labels=values), read
+
+
+def _discovered(
+    table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool
+) -> tuple[Schema, tuple[str, ...]]:
+    """Fill in the labels, or the range, that ``--task`` or ``--positive`` leaves to be read from the rows."""
+    wanted = schema.wanted if schema.wanted in ("classes", "real") else None
+    declared = any(given is not None for given in (schema.labels, schema.targets, schema.threshold))
+    if declared or (wanted is None and positive is None):
+        return schema, ()
+    key = {"classes": "labels = [...]", "real": "targets = [lowest, highest]"}.get(wanted or "", "")
+    if not discover and wanted is not None:
+        raise RequestError(
+            f"{table.origin}: --task {wanted} leaves the labels to be read from the rows: declare {key} in"
+            " [data.schema]"
+        )
     if not discover:
         raise RequestError(
             f"--positive {positive} leaves the negative label value to be read from the rows:"
             " declare both, labels = [negative, positive] in [data.schema]"
         )
-    negative = _other_than(positive, column, table, name)
-    values = (negative, positive)
-    return SourceLabels(_by_value(table, name, values), values, dependent=(f"negative label {negative!r}",))
-
-
-def _found(table: RawTable, name: str, schema: Schema, discover: bool) -> SourceLabels:
-    """Labels of a ``--task`` that nothing declares: classes or range as the rows have them."""
-    key = "labels = [...]" if schema.wanted == "classes" else "targets = [lowest, highest]"
-    if not discover:
-        raise RequestError(
-            f"{table.origin}: --task {schema.wanted} leaves the labels to be read from the rows: declare {key} in"
-            " [data.schema]"
-        )
-    if schema.wanted == "real":
+    levels = table.column(name).levels
+    if wanted == "real":
         numbers = table.numbers_of(name)
         low, high = float(numbers.min()), float(numbers.max())
         if low == high:
             raise DataError(f"{table.origin}, column {name!r}: every target is the same: declare {key}")
-        return SourceLabels(numbers[table.column(name).codes], None, (low, high), (f"range of {name!r}",))
-    distinct = {canonical(level) for level in table.column(name).levels}
-    values = tuple(sorted(distinct, key=_place))
-    if not 3 <= len(values) <= MOST_CLASSES:
+        return replace(schema, targets=(low, high)), (f"range of {name!r}",)
+    if wanted == "classes":
+        values = tuple(sorted({canonical(level) for level in levels}, key=_place))
+        if not 3 <= len(values) <= MOST_CLASSES:
+            raise DataError(
+                f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is"
+                f" for 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]"
+            )
+        return replace(schema, labels=values), (f"the labels of {name!r}",)
+    assert positive is not None
+    others = [level for level in levels if not same(level, positive)]
+    if len(others) == len(levels):
         raise DataError(
-            f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is for"
-            f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]"
+            f"{table.origin}, column {name!r}: no row has the label {positive!r} of --positive; name one of"
+            f" {listed(levels, 5)}"
         )
-    return SourceLabels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
+    there = [level for level in others if not is_missing(level)]
+    if not there:
+        row = table.column(name).first(levels.index(others[0])) if others else 0
+        fault = (
+            f"the label is missing; {UNLABELLED}" if others else f"every row has the label {positive!r}; two are needed"
+        )
+        raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
+    negative = there[0]
+    return replace(schema, labels=(negative, positive)), (f"negative label {negative!r}",)
 
 
 def _place(label: str) -> tuple[bool, float, str]:
@@ -93,12 +105,6 @@ def _place(label: str) -> tuple[bool, float, str]:
         return False, float(label), label
     except ValueError:
         return True, 0.0, label
-
-
-def no_labels(n: int, schema: Schema, positive: str | None) -> SourceLabels:
-    """Labels of n rows that have none: nan, with the declared values, of which `positive` must be one."""
-    values = None if schema.labels is None else oriented(schema.labels, positive)
-    return SourceLabels(np.full(n, np.nan), values, schema.targets)
 
 
 def same(a: str, b: str) -> bool:
@@ -119,38 +125,24 @@ def oriented(declared: Values, positive: str | None) -> Values:
     raise RequestError(f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}")
 
 
-def _other_than(positive: str, column: RawColumn, table: RawTable, name: str) -> str:
-    """The one label value besides the positive one."""
-    others = [level for level in column.levels if not same(level, positive)]
-    if len(others) == len(column.levels):
-        raise DataError(
-            f"{table.origin}, column {name!r}: no row has the label {positive!r} of --positive; name one of"
-            f" {listed(column.levels, 5)}"
-        )
-    if not others:
-        fault, row = f"every row has the label {positive!r}; two are needed", 0
-    elif third := next((level for level in others if not same(level, others[0])), ""):
-        row = column.first(column.levels.index(third))
-        fault = f"third label value {third!r} besides {positive!r} and {others[0]!r}; two are needed"
-    elif is_missing(others[0]):
-        fault = f"the label is missing; {UNLABELLED}"
-        row = column.first(column.levels.index(others[0]))
-    else:
-        return others[0]
-    raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
-
-
-def _by_value(table: RawTable, name: str, values: Values, spelt: Sequence[tuple[str, str]] = ()) -> Vector:
+def _by_value(
+    table: RawTable,
+    name: str,
+    values: Values,
+    spelt: Sequence[tuple[str, str]] = (),
+    otherwise: Callable[[], str] | None = None,
+) -> Vector:
+    """Numbers of the rows' labels, which have these values; ``otherwise`` are words for others that nobody declared."""
     numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
     places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
     places |= {canonical(text): places[canonical(word)] for text, word in spelt}
-    words = f"{values[0]!r} and {values[1]!r}" if len(values) == 2 else listed(values)
+    words = f"the labels are {f'{values[0]!r} and {values[1]!r}' if len(values) == 2 else listed(values)}"
 
     def undeclared(level: str) -> str | None:
         if canonical(level) in places:
             return None
-        remedy = UNLABELLED if is_missing(level) else f"the labels are {words}"
-        return f"undeclared label {level!r}; {remedy}"
+        remedy = UNLABELLED if is_missing(level) else words if otherwise is None else otherwise()
+        return f"{'undeclared ' if otherwise is None else ''}label {level!r}; {remedy}"
 
     table.refuse(name, undeclared)
     column = table.column(name)
@@ -175,17 +167,13 @@ def _otherwise(column: RawColumn) -> str:
 
 def _by_convention(table: RawTable, name: str) -> Vector:
     column = table.column(name)
-    labels = ["0" if (label := canonical(level)) == "-0" else label for level in column.levels]
-    spelt = dict(zip(column.levels, labels, strict=True))
     # levels are in the order of rows
-    negative = next((label for label in labels if label in ("-1", "0")), "-1")
+    negative = next((label for label in map(canonical, column.levels) if label in ("-1", "0", "-0")), "-1")
 
-    def odd(level: str) -> str | None:
-        if spelt[level] in (negative, "1"):
-            return None
-        if is_missing(level):
-            return f"label {level!r}; {UNLABELLED}"
-        return f"label {level!r}; labels must be -1/+1 or 0/1, else {_otherwise(column)}"
+    @cache
+    def otherwise() -> str:
+        return f"labels must be -1/+1 or 0/1, else {_otherwise(column)}"
 
-    table.refuse(name, odd)
-    return np.array([1.0 if label == "1" else -1.0 for label in labels])[column.codes]
+    if negative == "-1":
+        return _by_value(table, name, ("-1", "1"), otherwise=otherwise)
+    return _by_value(table, name, ("0", "1"), [("-0", "0")], otherwise)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.encode import Features, complete, encode, missing
-from admmnet.data.labels import no_labels, read_labels
+from admmnet.data.labels import oriented, read_labels
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.table import RawColumn, RawTable, canonical, column_of, listed, numbered
 from admmnet.errors import DataError, RequestError
@@ -28,7 +28,7 @@ class Source(Struct, frozen=True):
     """Records that have been read and checked, but not yet transformed."""
 
     name: str  # of the data set, or the file
-    y: Vector  # (n,) as `SourceLabels.y`: -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
+    y: Vector  # (n,) -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
     features: Features  # without the intercept
     table: RawTable  # what they were read as
     schema: Schema  # what further files of the same data are read by; complete
@@ -67,9 +67,10 @@ def source_of(
             schema, drafted, notes = completed(table, replace(schema, label=label), positive)
             table = replace(table, spelling=schema.spelling)
         table = without(table, label, schema.leave_out)
-        labels = read_labels(table, label, schema, positive, discover)
+        y, schema, found = read_labels(table, label, schema, positive, discover)
     else:
-        labels = no_labels(table.rows, schema, positive)
+        values = None if schema.labels is None else oriented(schema.labels, positive)
+        y, schema, found = np.full(table.rows, np.nan), replace(schema, labels=values), ()
     dependent = table.dependent
     if table.numbers is not None:
         schema = replace(schema, features=table.numbers.shape[1])
@@ -88,11 +89,11 @@ def source_of(
             raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}{why}")
     return Source(
         name=Path(table.origin).name,
-        y=labels.y,
+        y=y,
         features=encode(schema, table),
         table=table,
-        schema=replace(schema, labels=labels.values, targets=labels.targets, wanted=None),
-        dependent=(*drafted, *labels.dependent, *dependent),
+        schema=replace(schema, wanted=None),
+        dependent=(*drafted, *found, *dependent),
         notes=notes,
     )
 

@@ -38,7 +38,7 @@ def test_every_fault_of_a_csv_file(name: str) -> None:
     found = faults(data=name, label="y", positive="yes")
     starts = [
         ", line 5: 2 values, expected 3",
-        ", line 4, column 'y': third label value 'maybe'",
+        ", line 4, column 'y': undeclared label 'maybe'; the labels are 'no' and 'yes'",
         ", line 3, column 'a': 'Alice' is no number",
         ", line 4, column 'b': 'nan' is not finite",
     ]

@@ -81,7 +81,12 @@ def test_csv_refusals(text: str, words: list[str], write: Write) -> None:
     [
         ("t.csv", NUMBERS.encode(), {}, "--label NAME; the header has a, b, y"),
         ("t.csv", b"a,y\n1,1\n\xff,1\n", {"label": "y"}, "t.csv, line 3: not UTF-8"),
-        ("t.csv", b"a,y\n1,1.0\n2,+1\n3,2\n4,3\n", {"label": "y", "positive": "1"}, "third label value '3'"),
+        (
+            "t.csv",
+            b"a,y\n1,1.0\n2,+1\n3,2\n4,3\n",
+            {"label": "y", "positive": "1"},
+            "undeclared label '3'; the labels are '2' and '1'",
+        ),
         ("t.csv", b"a,y\n1,1.0\n2,+1\n", {"label": "y", "positive": "1"}, "every row has the label '1'"),
         ("t.csv.gz", b"a,y\n1,1\n", {"label": "y"}, "t.csv.gz is not a sound gzip file"),
         ("t.csv.gz", b"\x1f\x8b\x08\x00 cut", {"label": "y"}, "t.csv.gz is not a sound gzip file"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.facts import show
 from admmnet.cli.flags import (
     PATH,
     data_dir_flag,
     features_flag,
     json_flag,
     label_flag,
-    lines,
     no_intercept_flag,
     out_flag,
     positive_flag,
@@ -95,14 +94,14 @@ def check(
 
 
 def _print_measured(folder: Path, *, as_json: bool) -> None:
-    from admmnet.predict.released import released, words_of, words_of_column
+    from admmnet.predict.released import released
 
     facts = released(folder)
-    if as_json:
-        print(json.dumps(facts, indent=2))
-        return
-    lines(*words_of(facts))
-    _print_columns([f"column {entry['column']!r}: {words_of_column(entry)}" for entry in facts["columns"]])
+    worth = "all of this was released, and is paid for" if facts["mode"] == "private" else "nothing is protected"
+    keys = ("column", "kind", "features", "low", "high", "quantiles")
+    rows = [{key: entry.get(key) for key in keys} for entry in facts["columns"]]
+    told = f"{worth}; numbers without bounds were drowned by noise, or not measured: they are on a public curve"
+    show(facts if as_json else facts | {"columns": rows}, told, as_json=as_json)
 
 
 def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataSettings:

@@ -16,7 +16,7 @@ from admmnet.data.encode import block_of, check_columns, complete, names_of_rule
 from admmnet.data.labels import read_labels
 from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT, encoded, every, fit, names_of
-from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.data.schema import Numeric, Rule, Schema, said
 from admmnet.data.settings import DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
 from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
@@ -44,7 +44,7 @@ class Findings:
         raw, found = self.asked or schema.measured, []
         for rule in schema.rules:
             words, names = words_of_rule(rule) if raw else None, names_of_rule(rule) if raw else rule.names
-            found.append(f"column {rule.column!r}: {words or _encoding(rule)}, {counted(len(names), 'feature')}")
+            found.append(f"column {rule.prefix!r}: {words or _encoding(rule)}, {counted(len(names), 'feature')}")
         return found
 
 
@@ -184,29 +184,13 @@ _SHOWN = 6  # categories or edges that are written out
 
 
 def _encoding(rule: Rule) -> str:
-    """What a complete rule makes of its column, in words."""
-    words = [_one_hot(rule) if isinstance(rule, Categorical) else _number(rule)]
-    if rule.missing == "indicator":
-        words.append("one more where missing")
-    elif rule.missing not in (None, "refuse"):
-        words.append(f"{rule.missing!r} where missing")
-    return ", ".join([*words, *([f"weight {rule.weight:g}"] if rule.weight != 1.0 else [])])
+    """What a complete rule makes of its column, in the words of a schema."""
+    words = (
+        f"{key} {_few([*value]) if isinstance(value, list | dict) else value}" for key, value in said(rule).items()
+    )
+    return ", ".join(words).removeprefix("kind ")
 
 
-def _one_hot(rule: Categorical) -> str:
-    values = list(dict.fromkeys(rule.groups or rule.categories or ()))
-    words = f"one-hot of {'groups ' if rule.groups else ''}{_few(values)}"
-    return words + (", others share one" if rule.other else "")
-
-
-def _number(rule: Numeric) -> str:
-    if rule.scale == "bins":
-        return f"one-hot of intervals from {_few([f'{edge:g}' for edge in rule.edges])}"
-    if rule.scale == "none":
-        return "number as it is"
-    return f"{rule.scale}, clipped to {rule.low:.10g} to {rule.high:.10g}"
-
-
-def _few(values: list[str]) -> str:
+def _few(values: list[Any]) -> str:
     more = f", ... ({len(values)})" if len(values) > _SHOWN else ""
-    return ", ".join(values[:_SHOWN]) + more
+    return ", ".join(map(str, values[:_SHOWN])) + more

@@ -12,7 +12,7 @@ from admmnet.data.draft import SchemaDraft, draft
 from admmnet.data.files import about
 from admmnet.data.readers.delimited import SEPARATORS, Form, form_of_text, read_csv, usual_separator
 from admmnet.data.readers.parquet import read_parquet
-from admmnet.data.schema import Schema, separator_of, to_table
+from admmnet.data.schema import Schema, said, separator_of, to_table
 from admmnet.data.sets import find
 from admmnet.data.settings import AGENT, form_of
 from admmnet.data.table import PLAIN
@@ -24,7 +24,7 @@ LEFT_OUT = "simulations leave these records out; a private run refuses them: del
 def write_draft(draft: SchemaDraft) -> str:
     """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
     table = to_table(draft.schema)
-    columns = table.pop("columns", {})
+    table.pop("columns", None)
     label = table.pop("label", None)
     lines = _comment(
         f"Drafted from {draft.looked_at}.",
@@ -44,16 +44,10 @@ def write_draft(draft: SchemaDraft) -> str:
         lines += ["drop = ["]
         lines += [f"    {_inline(name)},  # {why.get(name, '')}".removesuffix("  # ") for name in drop]
         lines += ["]"]
-    for prefix, entry in columns.items():
-        lines += ["", f"[columns.{_key(prefix)}]", *_comment(draft.notes.get(entry["column"], ""))]
-        lines += [_line(key, value) for key, value in entry.items() if not _said(key, value, prefix)]
+    for rule in draft.schema.rules:
+        lines += ["", f"[columns.{_key(rule.prefix)}]", *_comment(draft.notes.get(rule.column, ""))]
+        lines += [_line(key, value) for key, value in said(rule).items()]
     return "\n".join(lines) + "\n"
-
-
-def _said(key: str, value: Any, prefix: str) -> bool:
-    """Whether an entry says what is so without it."""
-    usual = {"column": prefix, "other": False, "weight": 1.0, "scale": "linear"}
-    return key in usual and value == usual[key]
 
 
 def _comment(*lines: str) -> list[str]:

@@ -162,6 +162,12 @@ def _entry(rule: Rule) -> dict[str, Any]:
     return {"kind": "categorical", **entry, **({"groups": groups} if groups else {})}
 
 
+def said(rule: Rule) -> dict[str, Any]:
+    """Entry of a rule, without what holds where nothing is said."""
+    usual = {"column": rule.prefix, "other": False, "weight": 1.0, "scale": "linear"}
+    return {key: value for key, value in _entry(rule).items() if key not in usual or value != usual[key]}
+
+
 def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
     """Fields that say something, tuples as lists."""
     given = {name: getattr(value, name) for name in value.__struct_fields__ if name not in without}

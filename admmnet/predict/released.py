@@ -1,8 +1,7 @@
-"""What sums before the first round have released of a run's records, for people (docs/data.md)."""
+"""What sums before the first round have released of a run's records (docs/data.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from admmnet.data.table import numbered
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.holder.encoding import Column, Number, Plain, edges_of
 from admmnet.record.encoding import read_found
-from admmnet.record.format import number
 
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
@@ -59,24 +57,3 @@ def _facts(column: Column) -> dict[str, Any]:
     at = np.interp(QUANTILES, rising, edges_of(column.low, column.high)).tolist()
     quantiles = {str(q): value for q, value in zip(QUANTILES, at, strict=True)}
     return facts | {"low": column.low, "high": column.high, "quantiles": quantiles, "shares": list(column.shares)}
-
-
-def words_of_column(facts: dict[str, Any]) -> str:
-    """One line on a column."""
-    if facts["kind"] != "number":
-        return "as declared" if facts["kind"] == "plain" else "categories, a feature each"
-    if facts["quantiles"] is None:
-        return "drowned by noise, or not measured: on a public curve"
-    shares = ", ".join(f"{number(100 * float(q))} % {number(value)}" for q, value in facts["quantiles"].items())
-    return f"{number(facts['low'])} to {number(facts['high'])}; below: {shares}"
-
-
-def words_of(facts: dict[str, Any]) -> Iterator[str]:
-    """Lines above and below the table of columns."""
-    stages = ", ".join(facts["stages"]) or "none"
-    worth = "all of this was released, and is paid for" if facts["mode"] == "private" else "nothing is protected"
-    yield f"{facts['run']}, a {facts['mode']} run on {facts['data']}: {worth}; sums: {stages}"
-    if facts["encoding_from"] is not None:
-        yield f"taken over from the run with a manifest.json of sha256 {facts['encoding_from']}"
-    if (whitening := facts["whitening"]) is not None:
-        yield f"whitened: {whitening['features']} features, by a matrix of condition {number(whitening['condition'])}"

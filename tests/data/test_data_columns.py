@@ -34,10 +34,10 @@ def test_what_a_run_makes_of_each_column(write: Write) -> None:
     path = write("t.csv", TEXT)
     found = check_file(DataSettings(data=path, schema=SCHEMA, encode="declared"))
     assert found.columns == [
-        "column 'age': centred, clipped to 0 to 100, one more where missing, 2 features",
-        "column 'age': one-hot of intervals from 0, 20, 60, 3 features",
-        "column 'ward': one-hot of Aa, Bb, others share one, weight 2, 3 features",
-        "column 'cost': linear, clipped to 0 to 19, 1 feature",
+        "column 'age': numeric, missing indicator, scale centred, low 0.0, high 100.0, 2 features",
+        "column 'age-bin': numeric, column age, scale bins, edges 0.0, 20.0, 60.0, 3 features",
+        "column 'ward': categorical, weight 2.0, other True, categories Aa, Bb, 3 features",
+        "column 'cost': numeric, low 0.0, high 19.0, 1 feature",
     ]
     assert found.source is not None
     assert found.source.dependent == ("bounds of 'cost'",)

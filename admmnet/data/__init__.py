@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING
 from admmnet.registry import lazily
 
 if TYPE_CHECKING:
-    from admmnet.data.loading import ENCODING, load, load_each
-    from admmnet.data.records import NewRows, Records, TargetRange
+    from admmnet.data.loading import ENCODING, Part, load, load_each, load_new
+    from admmnet.data.records import Records, TargetRange
     from admmnet.data.schema import Task
-    from admmnet.data.scoring import Part, load_new
     from admmnet.data.sets import BUILT_IN
     from admmnet.data.settings import FILE_FORMS, DataSettings
     from admmnet.data.sources import declared_classes, declared_task, validate
 
 _HOMES = {
-    **dict.fromkeys(("ENCODING", "load", "load_each"), "loading"),
-    **dict.fromkeys(("NewRows", "Records", "TargetRange"), "records"),
+    **dict.fromkeys(("ENCODING", "Part", "load", "load_each", "load_new"), "loading"),
+    **dict.fromkeys(("Records", "TargetRange"), "records"),
     "Task": "schema",
-    **dict.fromkeys(("Part", "load_new"), "scoring"),
     **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
     "BUILT_IN": "sets",
     **dict.fromkeys(("declared_classes", "declared_task", "validate"), "sources"),
@@ -34,7 +32,6 @@ __all__ = [
     "ENCODING",
     "FILE_FORMS",
     "DataSettings",
-    "NewRows",
     "Part",
     "Records",
     "TargetRange",

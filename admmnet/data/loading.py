@@ -1,24 +1,25 @@
-"""From a request to the records of one rank."""
+"""From a request to the records of one rank, or to new rows for a model that exists."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.encode import check_columns, refuse_text
 from admmnet.data.files import about
+from admmnet.data.memory import frame_of, frame_table, table_of, with_column
 from admmnet.data.records import Records
 from admmnet.data.rows import Fitted, check_room, deal, drawn, each, encoded, every, finished_sparse, fit, names_of
-from admmnet.data.schema import to_table
-from admmnet.data.settings import DataSettings, form_of, parse_split, path_for, split_of
-from admmnet.data.source import Source, label_of, source_of, stacked, without
+from admmnet.data.schema import Numeric, Schema, to_table
+from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
+from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared, read_file, read_source, read_table, validate
-from admmnet.data.table import Rows, no_rows, numbered
+from admmnet.data.table import RawTable, Rows, no_rows, numbered
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 
@@ -28,6 +29,7 @@ ENCODING = "encoding.json"
 
 SPARSE = 0.1
 """Share of entries other than 0 up to which one holder's rows stay sparse: denser ones are faster in dense form."""
+Part = Literal["test", "train", "all"]
 Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
 
@@ -237,3 +239,79 @@ def records_of(
         telling=source.telling,
         raw=source.features.encoding(intercept=not settings.no_intercept),
     )
+
+
+def in_memory(data: Any, label: str, *, labelled: bool, finite: bool) -> RawTable | None:
+    """Rows in memory as a table: a frame or X, or with their labels (X, y); None of a name or a path.
+
+    Numbers of arrays must be ``finite``, or stay raw. RequestError if rows that are to be ``labelled`` have no labels.
+    """
+    if isinstance(data, str | Path):
+        return None
+    X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
+    frame = frame_of(X)
+    if frame is None or len(frame.shape) == 1:
+        if labelled and y is None:
+            raise RequestError("y is missing: give the labels of X")
+        return table_of(X, y, "", "X", finite=finite, labelled=y is not None)
+    return frame_table(frame if y is None else with_column(frame, label, y), "", "the frame")
+
+
+def load_new(
+    settings: DataSettings,
+    features: Sequence[str],
+    *,
+    part: Part = "all",
+    labelled: bool = True,
+    table: RawTable | None = None,
+) -> Records:
+    """Load rows as a model's features, as test records; what the schema leaves open is refused, never read from them.
+
+    Parameters
+    ----------
+    settings : DataSettings
+        One file or built-in set; `data_seed`, `test` and `test_fraction` count where `part` is not "all".
+    features : sequence of str
+        The d feature names of the model in order. A csv file without declared columns is read by them, so
+        that its columns may come in any order; they are the width of other files that declare none.
+    part : {"test", "train", "all"}
+        Which rows: those that a run with these settings tests on, trains on, or all.
+    labelled : bool
+        Whether labels are read; if not they may be absent, and are nan.
+    table : RawTable or None
+        Rows that are in memory.
+    """
+    (validate if table is None else check_settings)(settings)
+    if settings.named:
+        source = read_source(settings, labelled=labelled)
+    else:
+        schema = _completed(declared(settings), settings, features)
+        if table is None:
+            source = read_file(settings.data, schema, settings.positive, labelled=labelled)
+        else:
+            if table.numbers is not None and schema.features not in (None, table.numbers.shape[1]):
+                raise RequestError(f"X has {table.numbers.shape[1]} columns, expected {schema.features}")
+            table = replace(table, spelling=schema.spelling)
+            source = source_of(table, schema, settings.positive, discover=False, labelled=labelled)
+    refuse_text(source.schema, source.table)
+    check_names(names_of(source, settings), tuple(features), f"{settings.data}: ")
+    which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
+    fitted = fit(source, which, settings, discover=False)
+    return records_of(source, fitted, settings, {}, encoded(source, which, settings, fitted.transform))
+
+
+def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) -> Schema:
+    if settings.encode == "private":  # its features are no columns; the run's schema names these
+        return schema
+    raw = tuple(features) if settings.no_intercept else tuple(features[:-1])
+    if settings.project is not None:  # names of projections say nothing of columns
+        if form_of(settings.data) == ".csv" and not schema.rules:
+            raise RequestError(
+                f"{settings.data}: the model's features are projections, and its folder does not say of which columns"
+            )
+        return schema
+    if form_of(settings.data) != ".csv":
+        return schema if schema.features is not None else replace(schema, features=len(raw))
+    if schema.rules:
+        return schema
+    return replace(schema, rules=tuple(Numeric(name, name, scale="none") for name in raw))

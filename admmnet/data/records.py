@@ -46,28 +46,9 @@ class TargetRange(Struct, frozen=True):
         return values
 
 
-def task_of(labels: tuple[str, ...], target: object | None) -> Task:
-    """Task that the words of the labels, or a target's range, declare."""
-    if target is not None:
-        return "real"
-    return "classes" if len(labels) > 2 else "binary"
-
-
-class _Labelled:
-    """Records whose labels have words, or a range."""
-
-    labels: tuple[str, ...]
-    target: TargetRange | None
-
-    @property
-    def task(self) -> Task:
-        """Whether labels are two classes, three or more, or real targets."""
-        return task_of(self.labels, self.target)
-
-
 @dataclass(frozen=True)
-class Records(_Labelled):
-    """What one rank needs.
+class Records:
+    """What one rank needs; of new rows for a model the shards are none, and they stand as test records.
 
     Attributes
     ----------
@@ -125,6 +106,11 @@ class Records(_Labelled):
     alphas: Vector | None = None
 
     @property
+    def task(self) -> Task:
+        """Whether labels are two classes, three or more, or real targets."""
+        return "real" if self.target is not None else "classes" if len(self.labels) > 2 else "binary"
+
+    @property
     def classes(self) -> int:
         """Number of classes K; 0 for real targets."""
         return 0 if self.target is not None else len(self.labels)
@@ -135,17 +121,6 @@ def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
     if isinstance(X, RawRows):
         return X.numbers, X.codes
     return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
-
-
-class NewRows(_Labelled, Struct, frozen=True):
-    """Encoded rows for a model."""
-
-    name: str  # of the data set, or of the file
-    which: NDArray[np.intp]  # (m,) numbers of the records in their source, from 0
-    X: Matrix  # (m, d) rows of norm 1
-    y: Vector | None  # (m,) labels as in `Records`; None if they were not read
-    labels: tuple[str, ...]  # what -1 and +1, or 0..K-1, stand for
-    target: TargetRange | None = None  # for real targets: what -1 and 1 stand for
 
 
 def in_words(task: Task, labels: tuple[str, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -194,9 +195,12 @@ def together(parts: Sequence[Any]) -> Any:
 
 def check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:
     """Refuse features of another number, or of other names where both have some."""
-    plain = numbered(len(found))
-    if len(found) != len(wanted) or (found != wanted and plain not in (found, wanted)):
-        raise RequestError(
-            f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
-            f"{listed(wanted, 4)}: give the same in the same order"
-        )
+    if len(found) == len(wanted) and numbered(len(found)) in (found, wanted):
+        return
+    for number, (here, there) in enumerate(zip_longest(found, wanted), start=1):
+        if here != there:
+            one, other = ("missing" if name is None else repr(name) for name in (here, there))
+            raise RequestError(
+                f"{prefix}feature {number} is {one}, where the training records have {other} ({len(found)} and"
+                f" {len(wanted)} features): give the same in the same order"
+            )

@@ -52,4 +52,4 @@ def run_on(account: str | Path, seed: int | None, **asked: Any) -> Ran:
 
 def rows_by(model: Model, X: Any) -> Any:
     """Rows of X (n, d) as those that the model was fitted to."""
-    return rows_for(model, NewData(data=X), labelled=False).X
+    return rows_for(model, NewData(data=X), labelled=False).X_test

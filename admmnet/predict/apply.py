@@ -6,31 +6,29 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
+from admmnet.data import BUILT_IN, DataSettings, Part, Records, load_new
 from admmnet.data.figures import (
     confusion,
     constant_figure,
     figure,
+    further_figures,
     log_probability,
-    macro_error,
     only_class,
     probabilities,
-    regression_figures,
     scores,
+    test_errors,
 )
+from admmnet.data.loading import in_memory
 from admmnet.data.records import in_words
-from admmnet.data.scoring import in_memory
 from admmnet.data.settings import AGENT, FIXED_KEYS, GIVEN, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS
@@ -70,7 +68,7 @@ def _check(model: Model, new: NewData) -> None:
         raise RequestError(f"new is a {type(new).__name__}: give NewData(data=FILE)")
 
 
-def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
+def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> Records:
     """Load rows encoded exactly as the model's features.
 
     RequestError if settings contradict the model, features differ in name or order, or rows are wrong.
@@ -98,7 +96,7 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
     rows = load_new(settings, model.feature_names, part=part, labelled=labelled, table=table)
     _require_same_task(model, rows)
     with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
-        return replace(rows, X=model.found.rows(rows.X))
+        return replace(rows, X_test=model.found.rows(rows.X_test))
 
 
 def _settings(model: Model, new: NewData, name: str) -> DataSettings:
@@ -164,10 +162,12 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
     if chosen != "test" and not model.config.simulation and not public:
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
-    assert rows.y is not None  # labels were asked for
-    y, task = rows.y, rows.task
-    found = _scored(rows, [model.consensus, *map(model.vector, range(len(model.theta)))])
-    consensus, *errors = (figure(task, score, y) for score in found)
+    y, task = rows.y_test, rows.task
+    vectors = model.theta.reshape(len(model.theta), -1)
+    with threadpool_limits(limits=1):
+        score = scores(rows.X_test, model.consensus.ravel(), len(rows.labels))
+        errors = test_errors(rows, vectors).tolist()
+        further = further_figures(rows, model.consensus.ravel())
     negative, positive = rows.labels if task == "binary" else (None, None)
     facts: dict[str, Any] = {
         "run": str(model.folder),
@@ -175,32 +175,25 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         "metric": "mean-squared-error" if task == "real" else "error",
         "data": {"name": rows.name, "part": chosen, "rows": len(y), "negative": negative, "positive": positive},
         "error": {
-            "consensus": consensus,
+            "consensus": figure(task, score, y),
             "mean": float(np.mean(errors)),
             "std": float(np.std(errors)) if len(set(errors)) > 1 else 0.0,
+            **further,
         },
         "majority_error": None if task == "real" else constant_figure(task, y),
-        "one_class": only_class(task, found[0], rows.labels),
-        "log_loss": float(np.mean(-log_probability(found[0], y))) if model.config.loss in PROBABLE else None,
-        "confusion": None if task == "real" else confusion(task, found[0], y),
+        "one_class": only_class(task, score, rows.labels),
+        "log_loss": float(np.mean(-log_probability(score, y))) if model.config.loss in PROBABLE else None,
+        "confusion": None if task == "real" else confusion(task, score, y),
         "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
     }
-    if rows.target is not None:
-        facts["error"] |= regression_figures(consensus, y, rows.target.reach)
+    if task == "real":
         facts["variance"] = constant_figure(task, y)
     elif task == "classes":
-        facts["error"]["macro"] = macro_error(found[0], y)
         facts["classes"] = list(rows.labels)
     return facts
 
 
-def _scored(rows: NewRows, models: Sequence[Vector]) -> list[Vector | Matrix]:
-    """Scores of rows by some models."""
-    with threadpool_limits(limits=1):
-        return [scores(rows.X, theta, len(rows.labels)) for theta in models]
-
-
-def _require_same_task(model: Model, rows: NewRows) -> None:
+def _require_same_task(model: Model, rows: Records) -> None:
     """Refuse rows with other labels than the model was trained with."""
     if rows.task != model.task:
         raise RequestError(
@@ -268,18 +261,19 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     _check(model, new)
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
-    (score,) = _scored(rows, [theta])
+    with threadpool_limits(limits=1):
+        score = scores(rows.X_test, theta.ravel(), len(rows.labels))
     probability = probabilities(score) if model.config.loss in PROBABLE else np.full_like(score, np.nan)
     if rows.task == "classes":
         best = np.argmax(score, axis=1)
         at = np.arange(len(best)), best
         words = tuple(rows.labels[k] for k in best.tolist())
-        return Predictions(rows.which + 1, score[at], probability[at], words, rows.labels, probability)
+        return Predictions(np.arange(1, len(score) + 1), score[at], probability[at], words, rows.labels, probability)
     if rows.target is not None:
         words = tuple(repr(value) for value in rows.target.unscaled(score).tolist())
     else:
         words = tuple(rows.labels[s > 0.0] for s in score.tolist())
-    return Predictions(rows.which + 1, score, probability, words, (), np.zeros((len(score), 0)))
+    return Predictions(np.arange(1, len(score) + 1), score, probability, words, (), np.zeros((len(score), 0)))
 
 
 def predicted(model: Model, X: Any, agent: int | None) -> NDArray[Any]:

@@ -70,7 +70,7 @@ def test_a_task_is_asked_for_where_labels_leave_it_open(tmp_path: Path) -> None:
     assert (real.target, real.task, real.classes) == (TargetRange(0.0, 10.0, 5.0), "real", 0)
     assert real.preprocessing == "data-dependent"
     again = load_new(DataSettings(data=path, schema=real.encoding or {}), real.feature_names)
-    np.testing.assert_array_equal(again.y, real.y_test)
+    np.testing.assert_array_equal(again.y_test, real.y_test)
 
 
 def test_a_task_against_the_declaration_is_refused(write: Write) -> None:

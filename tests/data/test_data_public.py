@@ -125,7 +125,7 @@ def test_acsincome_of_two_states(write: Write) -> None:
     assert records.left_out
     assert sum("no checksum vouches for" in note for note in records.telling) == 2
     settings = DataSettings(data="acsincome", data_dir=folder)
-    assert len(load_new(settings, records.feature_names).X) == 2
+    assert len(load_new(settings, records.feature_names).X_test) == 2
 
 
 def test_acsincome_counts_nobody_twice(write: Write) -> None:

@@ -65,7 +65,7 @@ def test_the_mean_is_data_dependent(write: Write) -> None:
     assert records.encoding["centre"] == mean
     request = DataSettings(data=path, schema=records.encoding, centre="mean")
     new = load_new(request, records.feature_names)
-    np.testing.assert_array_equal(new.y, records.y_test)
+    np.testing.assert_array_equal(new.y_test, records.y_test)
     assert new.target == records.target
     assert new.task == "real"
     with pytest.raises(RequestError, match="--centre mean would be read from the rows"):

@@ -116,7 +116,7 @@ def test_what_was_found_encodes_new_rows_alike(npz: str) -> None:
     table = json.loads(json.dumps(records.encoding))
     again = DataSettings(data=npz, normalise="columns", project=3, schema=table)
     new = load_new(again, records.feature_names, part="test")
-    np.testing.assert_array_equal(new.X, records.X_test)
+    np.testing.assert_array_equal(new.X_test, records.X_test)
     assert load(again, 1, [0]).preprocessing == "public-bounds"  # declared now
 
 
@@ -130,7 +130,7 @@ def test_projected_csv_keeps_its_columns_for_new_rows(write: Write) -> None:
         load_new(request, records.feature_names)
     again = DataSettings(data=path, label="y", project=2, schema=records.encoding)
     new = load_new(again, records.feature_names, part="test")
-    np.testing.assert_array_equal(new.X, records.X_test)
+    np.testing.assert_array_equal(new.X_test, records.X_test)
 
 
 def test_public_scales(npz: str, write: Write) -> None:

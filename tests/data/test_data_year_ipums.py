@@ -130,15 +130,15 @@ def test_ipums_usa(write: Write) -> None:
     assert records.left_out
     assert records.preprocessing == "data-dependent"  # the codes are public, but who has them is not
     new = load_new(settings, records.feature_names)
-    np.testing.assert_array_equal(new.y, [1, -1, 1])
+    np.testing.assert_array_equal(new.y_test, [1, -1, 1])
     assert new.labels == ("at most 25000", "above 25000")
-    names = {name for name, value in zip(records.feature_names, new.X[0], strict=True) if value != 0}
+    names = {name for name, value in zip(records.feature_names, new.X_test[0], strict=True) if value != 0}
     assert names == {
         "AGE=[35,45)", "SEX=1", "MARST=1", "RACE=1", "EDUC=10", "EMPSTAT=1", "CLASSWKR=2", "UHRSWORK=[41,49)",
         "OWNERSHP=1", "FAMSIZE=[4,5)", "NCHILD=[2,3)", INTERCEPT,
     }  # fmt: skip
     unlabelled = load_new(settings, records.feature_names, labelled=False)
-    assert len(unlabelled.X) == 4
+    assert len(unlabelled.X_test) == 4
 
 
 def test_ipums_international(write: Write) -> None:
@@ -146,8 +146,8 @@ def test_ipums_international(write: Write) -> None:
     settings = DataSettings(data="ipums:brazil.csv", data_dir=folder, test_fraction=0.5)
     records = load(settings, 1, [0])
     new = load_new(settings, records.feature_names)
-    np.testing.assert_array_equal(new.y, [1, -1])
-    row = dict(zip(records.feature_names, new.X[1], strict=True))
+    np.testing.assert_array_equal(new.y_test, [1, -1])
+    row = dict(zip(records.feature_names, new.X_test[1], strict=True))
     assert row["AGE=[999,inf)"] > 0
     assert row["HRSWORK1=[998,inf)"] > 0
     assert row["NATIVITY=2"] > 0
@@ -159,7 +159,7 @@ def test_ipums_threshold_and_own_columns(write: Write) -> None:
         data="ipums:usa_00001.csv", data_dir=folder, test_fraction=0.34, schema={"threshold": 60_000}
     )
     new = load_new(settings, load(settings, 1, [0]).feature_names)
-    np.testing.assert_array_equal(new.y, [1, -1, -1])
+    np.testing.assert_array_equal(new.y_test, [1, -1, -1])
     own = {"drop": ["*"], "threshold": 0, "columns": {"SEX": {"kind": "categorical", "categories": [1, 2]}}}
     settings = DataSettings(data=f"ipums:{folder}/ipums/usa_00001.csv", test_fraction=0.5, label="INCTOT", schema=own)
     assert load(settings, 1, [0]).feature_names == ("SEX=1", "SEX=2", INTERCEPT)

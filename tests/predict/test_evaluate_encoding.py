@@ -122,7 +122,7 @@ def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, admmnet: Admmnet) ->
 
 def test_a_data_set_of_other_features(people_run: Path, census_run: Path, admmnet: Admmnet) -> None:
     message = admmnet.refused("evaluate", people_run, "--data", "census")
-    assert "census: feature 2 is 'age-bin=[17,20)', but 'ward=a' in the model (109 and 5 features)" in message
+    assert "census: feature 2 is 'age-bin=[17,20)', where the training records have 'ward=a' (109 and 5" in message
     message = admmnet.refused("predict", people_run, "--data", "nothing-here")
     assert "unknown data 'nothing-here'" in message
     assert "nothing-here.csv does not exist" in admmnet.refused("predict", people_run, "--data", "nothing-here.csv")

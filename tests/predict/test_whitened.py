@@ -54,8 +54,8 @@ def test_coefficients_are_those_of_the_features(whitened: Path, admmnet: Admmnet
     facts = coefficients(model)
     said = {row["feature"]: row for row in facts["coefficients"]}
     shown = np.array([said[name]["coefficient"] for name in model.feature_names])
-    X = rows_for(dataclasses.replace(model, found=Found()), new).X
-    whole = rows_for(model, new).X @ model.consensus
+    X = rows_for(dataclasses.replace(model, found=Found()), new).X_test
+    whole = rows_for(model, new).X_test @ model.consensus
     np.testing.assert_allclose(X @ shown / np.linalg.norm(X @ A, axis=1), whole, rtol=1e-9)
     for name, row, own in zip(model.feature_names, A, deviation, strict=True):
         assert said[name]["deviation"] == pytest.approx(own * np.linalg.norm(row), rel=1e-12)

@@ -147,7 +147,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "widths that differ": (
         {"shards": [HALVES[0], (X[30:, :2], y[30:])], "no_test": True},
-        r"shards\[1\]: 2 features, 'x1', 'x2', where the training records have 3",
+        r"shards\[1\]: feature 3 is missing, where the training records have 'x3' \(2 and 3 features\)",
     ),
     "frames and pairs": ({"shards": [HALVES[0], FRAME], "no_test": True}, "give all of one kind"),
     "shards without a test": ({"shards": HALVES}, r"records besides, test=\(X, y\), or do without, no_test=True"),
@@ -177,7 +177,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "shards that are dealt": ({"shards": HALVES, "no_test": True, "split": "zipf:1"}, "shards are dealt already"),
     "shards in one place": ({"shards": HALVES, "algorithm": "dp-sgd"}, "one holder of all records: give .*X=X, y=y"),
     # test records
-    "a test of another width": ({**POOL, "test": (X[:, :2], y)}, "test: 2 features, .* records have 3"),
+    "a test of another width": ({**POOL, "test": (X[:, :2], y)}, "test: feature 3 is missing, .*records have 'x3'"),
     "a test that is no pair": ({**POOL, "test": X}, r"test is a ndarray: it must be \(X, y\), rows and labels, or"),
     "a test of another kind": ({**POOL, "test": FRAME}, r"test must be \(X, y\), rows and labels, as the training"),
     "a test file of another kind": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,12 @@ def test_a_saved_model_of_classes(files: dict[str, str], tmp_path: Path) -> None
         read_model(made(files["classes"], tmp_path / "ssp", "ssp", **CLASSES).folder), NewData(data=files["classes"])
     )
     assert not least.probable
+
+
+def test_rows_of_another_task_are_refused(files: dict[str, str], tmp_path: Path) -> None:
+    model = read_model(made(files["real"], tmp_path / "run", "noisy-gd", **REAL).folder)
+    with pytest.raises(RequestError, match=r"learned three classes or more, and real\.npz has real targets"):
+        evaluate(replace(model, classes=("a", "b", "c")), NewData(data=files["real"]), part="test")
 
 
 @pytest.mark.parametrize(

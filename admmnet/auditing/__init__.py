@@ -3,6 +3,6 @@
 ``admmnet.privacy.ledger.audit`` is something else: it reads ledgers back.
 """
 
-from admmnet.auditing.audit import Audit, Mechanism, Trial, audit
+from admmnet.auditing.audit import Audit, Mechanism, Trial, draw, judge
 
-__all__ = ["Audit", "Mechanism", "Trial", "audit"]
+__all__ = ["Audit", "Mechanism", "Trial", "draw", "judge"]

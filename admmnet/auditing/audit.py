@@ -14,7 +14,7 @@ import numpy as np
 
 from admmnet.auditing.bounds import Event, Gain, choose_event, epsilon_gain, event_bound, mu_gain, mu_of_scores
 from admmnet.auditing.evidence import World
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RunError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.types import Vector
@@ -101,48 +101,6 @@ class Audit:
         return max(self.lower, self.lower_gaussian or 0.0) <= self.proven
 
 
-def audit(
-    mechanism: Mechanism, trials: int, delta: float, seed: int, *, confidence: float = 0.99, held_out: float = 0.25
-) -> Audit:
-    """Bound the epsilon of a mechanism from below.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What to run.
-    trials : int
-        Runs in each world, at least 20.
-    delta : float
-        Of the epsilons, between 0 and 1.
-    seed : int
-        Of all trials: a trial's numbers depend on seed, world and its place alone.
-    confidence : float
-        Of either bound.
-    held_out : float
-        Share of the trials on which the tested event is chosen; they are not tested.
-
-    Returns
-    -------
-    Audit
-        Bounds and claims.
-
-    Raises
-    ------
-    RequestError
-        If a number is out of range.
-    RunError
-        If a trial's score is no number.
-    """
-    for name, value in (("delta", delta), ("confidence", confidence), ("held_out", held_out)):
-        if not 0.0 < value < 1.0:
-            raise RequestError(f"{name} = {value!r} is not allowed: it must lie between 0 and 1")
-    if trials < LEAST_TRIALS:
-        raise RequestError(f"trials = {trials} is too few: at least {LEAST_TRIALS} a world")
-    worlds: tuple[World, World] = (0, 1)
-    out, inside = (draw(mechanism, world, seed, range(trials), delta) for world in worlds)
-    return judge(mechanism.name, mechanism.reading, out, inside, delta, confidence, held_out)
-
-
 class Drawn(NamedTuple):
     """Trials in one world."""
 
@@ -193,7 +151,10 @@ def readable(name: str, scores: Vector) -> Vector:
 def judge(
     name: str, reading: Reading, out: Drawn, inside: Drawn, delta: float, confidence: float, held_out: float = 0.25
 ) -> Audit:
-    """Bounds of trials in both worlds, as ``audit`` describes them."""
+    """Bounds of trials without the canary and with it, each wrong with probability 1 - ``confidence``.
+
+    The tested event is chosen on a share of the trials, ``held_out``, which are not tested.
+    """
     trials, error = len(out.scores), 1.0 - confidence
     first = max(1, round(held_out * trials))
 

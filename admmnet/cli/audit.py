@@ -9,7 +9,7 @@ import click
 
 from admmnet.cli.compare import GridProgress
 from admmnet.cli.facts import show
-from admmnet.cli.flags import executor_flag, jobs_flag, notes, output_flags
+from admmnet.cli.flags import executor_flag, jobs_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -93,8 +93,8 @@ def audit(
     """Bound the epsilon of a method from below, from trials with and without one record.
 
     NAME is a private method of `run` or `baseline`. Each trial is a run of one agent through its door, on records of
-    the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json,
-    audit.png and the trials.
+    the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json and
+    the trials.
     """
     from admmnet.experiments.audits import AuditRequest, run_audit
 
@@ -106,12 +106,9 @@ def audit(
     request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records)
     with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
         found = run_audit(request, jobs=jobs, watch=progress, executor=executor)
-    if found.undrawn is not None:
-        notes(found.undrawn)
     if not quiet:
         words = "nothing contradicts the proof" if found.audit.holds else "a bound is more than the proof allows"
-        drawn = () if found.undrawn else (f"picture: {folder}/audit.png",)
-        show(found.as_dict(), words, *drawn, as_json=as_json, title=f"{found.title}: lower bounds on epsilon")
+        show(found.as_dict(), words, as_json=as_json, title=f"{found.title}: lower bounds on epsilon")
     if not found.audit.holds:
         best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
         raise CheckFailed(

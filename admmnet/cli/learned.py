@@ -1,14 +1,13 @@
-"""What is said and drawn of a network ledger."""
+"""What is said of a network ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.privacy.network.account import Learned, extremes
+from admmnet.privacy.network.account import extremes
 from admmnet.record.network import Found, Network
 from admmnet.record.verdict import ModeFacts
 
@@ -50,26 +49,3 @@ def facts_of(network: Network | str, found: Found | None, mode: ModeFacts | None
         "mu_share_mean": fmean(one.share for one in found.learned),
         "pairs": [one._asdict() for one in found.learned],
     }
-
-
-def draw_distances(found: Found, file: Path, title: str) -> None:
-    """Draw the share of everybody's mu by an agent's distance to the observers: the largest, the mean, and (N7)'s."""
-    from admmnet.report.figure import BLUE, GREY, RED, Curve, Look, Panel, Picture, check_file, draw, save, style
-
-    check_file(file)
-    by: dict[int, list[Learned]] = {}
-    for one in found.learned:
-        by.setdefault(one.distance, []).append(one)
-    x = sorted(by)
-    curves = [
-        Curve("largest", Look(RED, "^"), x, [max(one.share for one in by[k]) for k in x]),
-        Curve("mean", Look(BLUE), x, [fmean(one.share for one in by[k]) for k in x]),
-    ]
-    if found.learned[0].mu_linear is not None:
-        linear = [fmean((one.mu_linear or 0.0) * one.share / one.mu for one in by[k]) for k in x]
-        curves.append(Curve("mean of the linear figure, no bound", Look(GREY, "s", "dashed"), x, linear))
-    panel = Panel(
-        "what other agents alone learn", "edges to the nearest observer", "share of everybody's mu", tuple(curves)
-    )
-    with style():
-        save(file, draw(Picture(title, ((panel,),), height=2.4, width=5.0)))

@@ -128,11 +128,10 @@ def verify(
 @RUN
 @click.option("--colluders", type=int, default=1, metavar="K", help="so many other agents together (default: 1)")
 @click.option("--observers", default="", metavar="I:J", help="these agents together, no others")
-@click.option("--plot", type=PATH, metavar="FILE", help="also draw it: .png, .svg or .pdf")
 @json_flag
-def network(run: Path, colluders: int, observers: str, plot: Path | None, as_json: bool) -> None:
+def network(run: Path, colluders: int, observers: str, as_json: bool) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
-    from admmnet.cli.learned import draw_distances, facts_of, numbers_in, said_of
+    from admmnet.cli.learned import facts_of, numbers_in, said_of
     from admmnet.record.network import find, network_of
     from admmnet.record.reader import look_at
     from admmnet.record.verdict import verdict_of
@@ -145,9 +144,6 @@ def network(run: Path, colluders: int, observers: str, plot: Path | None, as_jso
     facts = facts_of(found, told, mode)
     shown = facts if as_json else {name: value for name, value in facts.items() if name not in ("mode", "seeded")}
     show_facts(shown, *said_of(found), as_json=as_json)
-    if plot is not None and told is not None:
-        draw_distances(told, plot, run.name)
-        print(f"picture:    {plot}", file=sys.stderr if as_json else sys.stdout)
 
 
 @ledger.command()

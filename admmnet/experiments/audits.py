@@ -1,19 +1,17 @@
-"""An audit of a method from its words to its files: trials in parts over processes, a bound, a picture; resumable."""
+"""An audit of a method from its words to its files: trials in parts over processes, and a bound; resumable."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, draw, judge, readable
 from admmnet.auditing.evidence import World
@@ -26,12 +24,9 @@ from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.files import write_whole
 from admmnet.methods import METHODS
-from admmnet.privacy.conversion import gaussian_mu
-from admmnet.report.figure import BLUE, GREEN, GREY, Curve, Look, Panel, Picture, drawn
-from admmnet.types import Vector
 from admmnet.version import __version__
 
-FILE, PICTURE, TRIALS = "audit.json", "audit.png", "trials"
+FILE, TRIALS = "audit.json", "trials"
 PART = 250
 """Trials of one task: a call that was ended has lost no more than these."""
 WORLDS: tuple[World, World] = (0, 1)
@@ -78,17 +73,12 @@ def trials_of(subject: Subject, seed: int, world: World, first: int, count: int)
 
 @dataclass(frozen=True)
 class Audited:
-    """What came out: ``adjacency`` is the relation of the proven figure, ``target`` the epsilon that was asked for.
-
-    ``scores`` are those of world 0 and world 1, shape (trials,); ``undrawn`` says why there is no picture.
-    """
+    """What came out: ``adjacency`` is the relation of the proven figure, ``target`` the epsilon that was asked for."""
 
     request: AuditRequest
     audit: Audit
     adjacency: str
     target: float
-    scores: tuple[Vector, Vector]
-    undrawn: str | None = None
 
     @property
     def title(self) -> str:
@@ -142,10 +132,9 @@ def run_audit(
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
         both = _all(pool, folder, subject, request)
         audit = judge(trials.name, trials.reading, *both, float(trials.config.delta), request.confidence)
-        scores = both[0].scores, both[1].scores
-        found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
+        found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon))
         write_whole({folder / FILE: (json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n").encode()})
-        return replace(found, undrawn=drawn(picture_of(found), folder / PICTURE))
+        return found
 
 
 def subject_of(request: AuditRequest) -> Subject:
@@ -183,45 +172,3 @@ def _all(pool: Pool, folder: Path, subject: Subject, request: AuditRequest) -> t
         )
 
     return joined(0), joined(1)
-
-
-POINTS = 201
-
-
-def picture_of(found: Audited) -> Picture:
-    """Share of trials with a score above every threshold, in both worlds, under what each claim allows.
-
-    That is the region of (epsilon, delta), or where all events are Gaussian the curve of the Gaussian that has both.
-    """
-    own, audit = found.request, found.audit
-    out, inside = (np.sort(scores) for scores in found.scores)
-    chance = np.linspace(0.0, 1.0, POINTS)
-    # the threshold that a share of the trials without the canary exceed, and the share with it that do
-    power = 1.0 - np.searchsorted(inside, np.quantile(out, 1.0 - chance)) / len(inside)
-    power[0], power[-1] = 0.0, 1.0
-    curves = [Curve("measured", Look(BLUE, ""), chance, power)]
-    claims = {"proven": (audit.proven, GREEN, "dashed"), "published": (audit.published, GREY, "dotted")}
-    for word, (epsilon, colour, dash) in claims.items():
-        if epsilon is None or not math.isfinite(epsilon):
-            continue
-        if audit.lower_gaussian is None:
-            allowed = most(chance, epsilon, audit.delta)
-        else:
-            allowed = ndtr(ndtri(chance) + gaussian_mu(epsilon, audit.delta))
-        curves.append(Curve(f"{word} {epsilon:.3g}", Look(colour, "", dash), chance, allowed))
-    rate = "share of trials that pass a threshold, without the canary"
-    panel = Panel("", rate, "with the canary", tuple(curves))
-    reading = "" if audit.lower_gaussian is None else f", {audit.lower_gaussian:.3g} by the Gaussian reading"
-    note = (
-        f"{audit.trials:,} trials a world, {own.records} records, {found.adjacency}, delta = {audit.delta:g}; "
-        f"epsilon is at least {audit.lower:.3g} by counting{reading} ({audit.confidence:.0%}); "
-        "the measured curve scatters, the bounds alone count"
-    )
-    return Picture(f"{found.title}", ((panel,),), note, height=3.4)
-
-
-def most(chance: Vector, epsilon: float, delta: float) -> Vector:
-    """Largest probability in one world of what has a probability in the other, under (epsilon, delta)."""
-    up = np.exp(min(epsilon, 700.0)) * chance + delta
-    down = 1.0 - np.exp(-epsilon) * (1.0 - chance - delta)
-    return np.asarray(np.minimum(1.0, np.minimum(up, down)))

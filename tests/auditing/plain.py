@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.audit import Audit, Mechanism, Reading, Trial, draw, judge
 from admmnet.auditing.evidence import World
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace
+
+
+def audit(mechanism: Mechanism, trials: int, delta: float, seed: int, confidence: float = 0.99) -> Audit:
+    """So many trials in each world, judged."""
+    worlds: tuple[World, World] = (0, 1)
+    out, inside = (draw(mechanism, world, seed, range(trials), delta) for world in worlds)
+    return judge(mechanism.name, mechanism.reading, out, inside, delta, confidence)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.auditing import Audit, Mechanism, audit
+from admmnet.auditing import Audit, Mechanism
 from admmnet.auditing.evidence import evidence
 from admmnet.auditing.methods import FAR, MethodTrials, far, settings_for
 from admmnet.auditing.steps import StepTrials
@@ -26,6 +26,7 @@ from admmnet.privacy.contract import Contract
 from tests.auditing.doors import answered, door
 from tests.auditing.gates import RECORDS, HeldQuestions, Questions
 from tests.auditing.masked import MaskedRounds
+from tests.auditing.plain import audit
 from tests.auditing.planted import forgotten_charges, halved_noise, planted
 
 CONVEXITY = 0.5

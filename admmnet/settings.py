@@ -197,6 +197,8 @@ def _settings(kind: type) -> Iterator[Setting]:
     for base in reversed(kind.__mro__):
         hints |= _hints_of(base)
     for field in dataclasses.fields(kind):
+        if field.name == "chosen_method":
+            continue
         if not isinstance(field.metadata.get("about"), About):
             raise TypeError(
                 f"{kind.__name__}.{field.name} is no setting: write {field.name}: ... = setting(DEFAULT, TABLE, HELP)"

@@ -83,7 +83,7 @@ def alone(n: int, m: float, settings: RunConfig, penalty: float | None = None, w
     share, graph = AGENTS * (m - penalty), nx.cycle_graph(AGENTS)
     settings = settings.changed(eta=penalty / (2 * DEGREE), regularisation=share, proximal=0.0)
     facts = Facts(graph, dict.fromkeys(graph, n), width, {})
-    return METHODS[settings.algorithm](fixed(settings), facts)
+    return METHODS[settings.algorithm](fixed(settings.sections.method), facts)
 
 
 def calibrated(
@@ -100,7 +100,7 @@ def calibrated(
     """Noise of an agent of n records and convexity m."""
     target = Target(epsilon, delta, str(settings.accountant), spent, account, str(settings.method))
     plan = alone(n, m, settings, penalty, width).plan(0, target)
-    return Planned.of(plan, contract_of(settings, plan.charges, target, AGENTS))
+    return Planned.of(plan, contract_of(settings.sections.method, plan.charges, target, AGENTS))
 
 
 def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | None:
@@ -122,7 +122,7 @@ def decided(
 ) -> tuple[Method, list[Planned]]:
     """Everything a run would decide."""
     owners, public = [range(len(graph))], Public(dict(enumerate(counts)), width)
-    method, plans, contracts, _ = decide(fixed(settings), graph, LocalWorld(), owners, public)
+    method, plans, contracts, _ = decide(fixed(settings.sections.method), graph, LocalWorld(), owners, public)
     return method, [Planned.of(plan, contracts[i]) for i, plan in sorted(plans.items())]
 
 

@@ -104,10 +104,10 @@ class MethodTrials(Trials):
     def decided(self) -> tuple[Method, AgentPlan, Contract]:
         """As the entrance of a run decides."""
         counts = {i: self.records if i == 0 else OTHERS * self.records for i in GRAPH}
-        config = fixed(self.config)
-        if config.trust == "masked":
+        settings = fixed(self.config.sections.method)
+        if settings.trust == "masked":
             raise RequestError("trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does")
-        method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
+        method, plans, contracts, _ = decide(settings, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
         return method, plans[0], contracts[0]
 
     @property

@@ -62,18 +62,18 @@ class StepTrials(Trials):
         strange = RequestError(f"the auditor cannot read the epochs of {self.config.algorithm}: name another method")
         if not issubclass(kind, SingleSite):
             raise strange
-        config = filled(self.config, loss="hinge")  # full slope at zero
+        settings = filled(self.config.sections.method, loss="hinge")  # full slope at zero
         if issubclass(kind, DPSCD | SeqDPSCD):
-            config = filled(config, clip=CUT * regularisation_of(config) * self.records)
+            settings = filled(settings, clip=CUT * regularisation_of(settings) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
         method, plans, contracts, _ = decide(
-            fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
+            fixed(settings), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
         )
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":
             raise RequestError(
-                f"canary = 'mirror' tests replace-one, but {config.algorithm} is proven for "
+                f"canary = 'mirror' tests replace-one, but {settings.algorithm} is proven for "
                 f"{contracts[0].adjacency}: take --canary zeros"
             )
         return method, plans[0], contracts[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,7 +27,7 @@ def keeping(settings: RunConfig) -> RunConfig:
     if settings.checkpoint_every not in (None, 1):
         raise RequestError("an agent keeps a checkpoint of every round: leave out --checkpoint-every")
     can = settings.seeded or not settings.baseline
-    return replace(settings, checkpoint_every=1) if can else settings
+    return settings.changed(checkpoint_every=1) if can else settings
 
 
 def folder_of(settings: RunConfig) -> Path:
@@ -92,7 +91,7 @@ class Starts:
         text = f"{error}; going on with the agents that are there"
         say("start-ended", text, "warning")
         print(f"admmnet: {text}", file=sys.stderr, flush=True)
-        return resuming(replace(settings, resume=AUTO, out=str(folder_of(settings))))
+        return resuming(settings.changed(resume=AUTO, out=str(folder_of(settings))))
 
 
 def _charged(ledger: Ledger) -> tuple[int, int, str]:

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +92,7 @@ def agent(
         refuse_beside_resume(config)
     given, settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
-        settings = replace(settings, out=str(default_folder(f"{settings.algorithm}-agent-{own:03d}")))
+        settings = settings.changed(out=str(default_folder(f"{settings.algorithm}-agent-{own:03d}")))
     if parent is not None:
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()

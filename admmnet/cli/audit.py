@@ -11,13 +11,12 @@ from admmnet.cli.compare import GridProgress
 from admmnet.cli.facts import show
 from admmnet.cli.flags import executor_flag, jobs_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import known_settings
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
 from admmnet.gone import GONE
 from admmnet.methods import METHODS
 from admmnet.record.format import count, epsilon, number
-from admmnet.settings import settings_in
 
 TABLES = ("problem", "algorithm", "baseline", "privacy")
 """Tables whose settings an audit has; data and network are the auditor's."""
@@ -29,7 +28,7 @@ GIVEN = {"seed", "simulate"}
 
 def refused() -> set[str]:
     """Settings that an audit cannot have."""
-    own = settings_in(RunConfig).items()
+    own = known_settings().items()
     elsewhere = {name for name, setting in own if setting.about.table not in TABLES} - GIVEN
     return elsewhere | {*OWN, "answer"} - {"epsilon", "seed"}
 

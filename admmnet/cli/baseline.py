@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ from admmnet.cli.facts import show
 from admmnet.cli.flags import explain_flag, notes, output_flags
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, settings_of
-from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import common_settings, saved_algorithm
+from admmnet.config.run_config import RunConfig, known_settings
+from admmnet.config.toml import saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
 from admmnet.registry import meant
@@ -47,7 +46,7 @@ class _Baseline(SettingsCommand):
 
 @click.command(
     cls=_Baseline,
-    hidden=["algorithm", *(name for name, own in common_settings().items() if own.about.scope)],
+    hidden=["algorithm", *(name for name, own in known_settings().items() if own.about.scope)],
     changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
 )
 @click.argument("name", metavar="NAME")
@@ -85,7 +84,7 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
 
     check_mode(settings)
     if settings.account is not None:
-        settings = replace(settings, account=None, no_account=True)
+        settings = settings.changed(account=None, no_account=True)
         notes("the account is not read: this is the noise of a first run")
     plan = prepare(settings, LocalWorld())
     facts = _facts(plan)
@@ -124,5 +123,5 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "delta": None if budget is None else budget.delta,
         "epsilon_proven": proven,
         "epsilon_published": published,
-        "charges": [] if budget is None else charges_of(own, config, budget.delta),
+        "charges": [] if budget is None else charges_of(own, plan.settings, budget.delta),
     }

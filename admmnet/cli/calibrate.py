@@ -70,28 +70,28 @@ def calibrate(
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
-    settings = settings_of(config, flags)
-    if settings.baseline:
+    run = settings_of(config, flags)
+    if run.baseline:
         raise RequestError(
-            f"algorithm = {settings.algorithm!r} has no network to plan for: admmnet baseline {settings.algorithm} "
-            "--dry-run prints its noise and cost"
+            f"algorithm = {run.algorithm!r} has no network to plan for: admmnet baseline {run.algorithm} --dry-run "
+            "prints its noise and cost"
         )
-    settings = fixed(settings)
+    settings = fixed(run.sections.method)
     asked = None
     if sample_complexity is not None:
         asked = _asked(settings, Goal(sample_complexity, reference_norm, failure))
     sizes = [] if records is None else _sizes(records)
-    if settings.agents is None and settings.topology is None and len(sizes) > 1:
-        settings = settings.changed(agents=len(sizes))
-    _, graph = located(settings, LocalWorld())
+    if run.agents is None and run.topology is None and len(sizes) > 1:
+        run = run.changed(agents=len(sizes))
+    _, graph = located(run, LocalWorld())
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
-    settings.check_task()
-    labels = declared_task(settings), declared_classes(settings)
+    run.check_task()
+    labels = declared_task(run.sections.data), declared_classes(run.sections.data)
     settings = with_delta(settings, list(counts.values()))
-    public = Public(counts, settings.features or 100, *labels)
+    public = Public(counts, run.features or 100, *labels)
     method, plans, contracts, _ = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         notes("the account is not read: this is the noise of a first run")

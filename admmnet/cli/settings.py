@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.flags import HOW_READ, PATH, explaining, notes
-from admmnet.config.run_config import AUTO, RunConfig, own_settings, owners_of
-from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
+from admmnet.config.run_config import AUTO, RunConfig, known_settings, own_settings, owners_of
+from admmnet.config.toml import algorithm_in, load_config, read_schema, saved_algorithm
 from admmnet.errors import IN_PART, RequestError
 from admmnet.methods import METHODS
+from admmnet.methods.settings import MethodSettings
 from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class SettingsCommand(click.Command):
         """Read the words after the methods that they name."""
         named = list(self.algorithms(args))
         if not named and {"-h", "--help"}.isdisjoint(args):
-            named = [RunConfig.algorithm]
+            named = [MethodSettings.algorithm]
         ctx.meta["algorithms"] = list(dict.fromkeys(named))
         try:
             return super().parse_args(ctx, args)
@@ -126,7 +127,7 @@ class SettingsCommand(click.Command):
     def _options(self, ctx: click.Context) -> list[SettingOption]:
         found: dict[str, SettingOption] = ctx.meta.setdefault("settings", {})
         if not found:
-            settings = dict(common_settings())
+            settings = dict(known_settings())
             for algorithm in ctx.meta.get("algorithms", ()):
                 settings = own_settings(algorithm) | settings
             found |= {
@@ -142,7 +143,7 @@ class SettingsCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""
         shown = [option for option in self._options(ctx) if not option.hidden]
-        common = common_settings()
+        common = known_settings()
         everyday = [option for option in shown if option.own.about.everyday]
         first = sorted(everyday, key=lambda option: option.own.about.everyday)
         others = [param for param in super().get_params(ctx) if isinstance(param, click.Option)]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar, Unpack
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 from admmnet.config.values import as_in_file
 from admmnet.data.settings import DataSettings
@@ -14,7 +15,7 @@ from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
-from admmnet.settings import Auto, Setting, in_run, settings_in
+from admmnet.settings import TABLES, Auto, Setting, in_run, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["simulation", "private"]
-Section = TypeVar("Section")
 AUTO = "auto"
 """Value of ``resume``: go on where ``out`` is the folder of a run, begin one else."""
 _HARMLESS = {"transport": "local", "agents": 1}
@@ -90,34 +90,25 @@ class RunSettings:
             raise RequestError("resume = 'auto' goes with out: name the run's folder, there or not, with --out DIR")
 
     @property
-    def keeps(self) -> set[str]:
-        """Settings that a run has when it goes on as when it began: of an unseeded one, the kernel is none of them."""
-        known = settings_in(type(self)).items()
-        return {name for name, own in known if not own.about.resume and (self.seeded or name != "kernel")}
-
-    @property
     def seeded(self) -> bool:
         """Whether a seed makes the noise, so that whoever has it can make the noise again."""
         return self.seed is not None
 
 
 class Sections(NamedTuple):
-    """A run's settings by section; of the data the records of a simulation may show.
+    """A run's settings by section; ``method`` has the method's own settings, the problem and the promise."""
 
-    ``method`` has the method's own settings, the problem and the promise.
-    """
-
+    method: MethodSettings
     data: DataSettings
     network: NetworkSettings
     faults: FaultSettings
-    method: MethodSettings
     run: RunSettings
 
 
-@dataclass(frozen=True, kw_only=True, init=False)
-class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, MethodSettings):
-    """Everything that defines a run, frozen and checked; ``auto`` is replaced by a number where the run starts.
+class RunConfig:
+    """Everything that defines a run, fixed and checked; ``auto`` is replaced by a number where the run starts.
 
+    Every setting is an attribute, and ``sections`` has them for functions that need only some.
     ``RunConfig(algorithm="m-admm", growth=1.1)`` also has the settings that the method declares itself.
 
     Raises
@@ -126,60 +117,78 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         If there is no such setting, a value is out of its range, or two settings contradict each other.
     """
 
-    def __new__(cls, /, **given: Unpack[AllSettings]) -> Self:
-        """Settings of the given names; the others have their defaults."""
+    __slots__ = ("sections",)
+    sections: Sections
+
+    def __init__(self, /, **given: Unpack[AllSettings]) -> None:
         values = as_in_file(given)
-        algorithm = values.get("algorithm", RunConfig.algorithm)
-        method: Any = METHODS[algorithm if isinstance(algorithm, str) else RunConfig.algorithm]
-        kind = _class_of(method)
-        if kind.chosen_method.verb == "none":
+        algorithm = values.get("algorithm", MethodSettings.algorithm)
+        method: Any = METHODS[algorithm if isinstance(algorithm, str) else MethodSettings.algorithm]
+        if method.verb == "none":
             values = {name: value for name, value in values.items() if _HARMLESS.get(name) != value}
-        self: Any = object.__new__(kind)
-        known = settings_in(kind)
+        known = known_settings(method)
         for name, value in values.items():
             if name not in known:
                 _refuse_foreign(algorithm, name, value)
-        for name, own in known.items():
-            default = {} if own.default == {} else own.default
-            object.__setattr__(self, name, own.check(values.get(name, default)))
+        checked = {name: known[name].check(value) for name, value in values.items() if name in known}
+
+        def made(kind: type, **more: Any) -> Any:
+            return kind(**more, **{name: checked[name] for name in settings_in(kind) if name in checked})
+
+        self.sections = Sections(made(method.Settings, chosen_method=method), *map(made, _COMMON))
         self._check_scopes(known.values())
         try:
-            for section in reversed(kind.__mro__):
-                if "check" in vars(section):
-                    vars(section)["check"](self)
+            for section in self.sections:
+                for kind in reversed(type(section).__mro__):
+                    if "check" in vars(kind):
+                        vars(kind)["check"](section)
+            self._check()
         except RequestError:
             # what is wrong with its loss is beside the point where the method does not serve
             self.check_task()
             raise
-        return self  # type: ignore[no-any-return]
 
-    def __init__(self, /, **given: Unpack[AllSettings]) -> None:
-        """Nothing is left to do: the class depends on the settings, so ``__new__`` has read them."""
+    def __getattr__(self, name: str) -> Any:
+        """A setting, or what its section says of it; AttributeError if the method has no such setting."""
+        if name.startswith("_") or name == "sections":
+            raise AttributeError(name)
+        return getattr(next((one for one in self.sections if hasattr(one, name)), self.sections.method), name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunConfig) and self.sections == other.sections
+
+    def __repr__(self) -> str:
+        values = ((name, getattr(self, name), own.default) for name, own in self.known.items())
+        given = (f"{name}={value!r}" for name, value, default in values if value != default)
+        return f"RunConfig({', '.join(given)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its settings: the class is made at run time."""
-        return partial(RunConfig, **{field.name: getattr(self, field.name) for field in fields(self)}), ()
-
-    def changed(self, **changes: Any) -> RunConfig:
-        """The same with other settings; unlike ``dataclasses.replace`` it is typed for a method's own, too."""
-        return replace(self, **changes)
-
-    def section(self, kind: type[Section]) -> Section:
-        """One section by itself, such as ``config.section(DataSettings)``."""
-        return kind(**{name: getattr(self, name) for name in settings_in(kind)})
+        """Pickled as its settings: a method may be found by its name alone."""
+        return partial(RunConfig, **self.flat), ()
 
     @property
-    def sections(self) -> Sections:
-        """All sections, each by itself: what functions below the entrance take."""
-        faults, network = self.section(FaultSettings), self.section(NetworkSettings)
-        return Sections(
-            self.request, network, faults, self.section(_settings_of(self.chosen_method)), self.section(RunSettings)
-        )
+    def flat(self) -> dict[str, Any]:
+        """All settings by name."""
+        return {name: getattr(one, name) for one in self.sections for name in settings_in(type(one))}
+
+    def changed(self, **changes: Any) -> RunConfig:
+        """The same with other settings."""
+        return RunConfig(**(self.flat | changes))
+
+    @property
+    def known(self) -> Mapping[str, Setting]:
+        """What is known of each setting."""
+        return known_settings(self.chosen_method)
+
+    @property
+    def keeps(self) -> set[str]:
+        """Settings that a run has when it goes on as when it began: of an unseeded one, the kernel is none of them."""
+        return {n for n, own in self.known.items() if not own.about.resume and (self.seeded or n != "kernel")}
 
     @property
     def request(self) -> DataSettings:
         """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
-        data = self.section(DataSettings)
+        data = self.sections.data
         dependent = self.data_dependent or self.simulation
         encode = data.encode
         if encode == "auto":
@@ -210,7 +219,7 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
         return self.algorithm in TRIED and getattr(self, "method", "") == "proven"
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""
         if self.baseline and self.per_agent:
             raise RequestError(
@@ -263,7 +272,7 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
 
         task = self.declared
         if task != "binary":  # those of a loader's records are known when it has been asked
-            require_method(self, task, LEARNS[task], self.data)
+            require_method(self.sections.method, task, LEARNS[task], self.data)
 
     @property
     def graph_seed(self) -> int:
@@ -280,7 +289,7 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         """What the data's declaration says of the labels; no file is read."""
         from admmnet.data import declared_task
 
-        return declared_task(self.section(DataSettings))
+        return declared_task(self.sections.data)
 
     @property
     def mode(self) -> Mode:
@@ -288,18 +297,18 @@ class RunConfig(RunSettings, FaultSettings, NetworkSettings, DataSettings, Metho
         return "simulation" if self.simulation else "private"
 
 
-TAKEN.update(settings_in(RunConfig), dir(RunConfig))
+_COMMON = DataSettings, NetworkSettings, FaultSettings, RunSettings
 
 
 @cache
-def _class_of(method: Any) -> type[RunConfig]:
-    made = type("RunConfig", (RunConfig, method.Settings), {"chosen_method": method, "__module__": __name__})
-    return dataclass(frozen=True, kw_only=True, init=False)(made)
+def known_settings(method: Any = None) -> Mapping[str, Setting]:
+    """Settings that every run has, with those of a method's class its own, by name and in the order of the tables."""
+    kinds = (MethodSettings if method is None else method.Settings, *_COMMON)
+    known = (own for kind in kinds for own in settings_in(kind).values())
+    return MappingProxyType({own.name: own for own in sorted(known, key=lambda own: TABLES.index(own.about.table))})
 
 
-@cache
-def _settings_of(method: Any) -> type[MethodSettings]:
-    return type("Settings", (method.Settings,), {"chosen_method": method, "__module__": __name__})
+TAKEN.update(known_settings(), *map(dir, (RunConfig, MethodSettings, *_COMMON)))
 
 
 def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
@@ -319,14 +328,14 @@ def settings_of(algorithm: str) -> dict[str, Setting]:
     method: Any = METHODS[algorithm]
     return {
         name: own
-        for name, own in settings_in(_class_of(method)).items()
+        for name, own in known_settings(method).items()
         if not (own.about.scope and method.verb == "none") and name not in method.lacks
     }
 
 
 def find_setting(name: str) -> Setting:
     """The setting of a name: a common one, or of the first method that declares it."""
-    common = settings_in(RunConfig)
+    common = known_settings()
     for _, own in () if name in common else owners_of(name):
         return own
     if name not in common:
@@ -336,7 +345,7 @@ def find_setting(name: str) -> Setting:
 
 def unknown(name: str) -> RequestError:
     """What to say of a name that no setting has."""
-    close = meant(name, {*settings_in(RunConfig), *foreign_names()})
+    close = meant(name, {*known_settings(), *foreign_names()})
     return RequestError(f"there is no setting {name!r}: {close}`admmnet run --help` lists all")
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
+from admmnet.config.run_config import RunConfig, foreign_names, known_settings, own_settings, owners_of, settings_of
 from admmnet.data.settings import MEASURED
 from admmnet.errors import RequestError
 from admmnet.files import load_json, read_toml, refusing
 from admmnet.gone import UNUSED, gone_key
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
-from admmnet.settings import TABLES, Setting, settings_in
+from admmnet.settings import TABLES
 
 READ_BY = (*("label", "separator", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre"),)
 """Settings of [data] by which a file of records is read."""
@@ -100,7 +100,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
 def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the settings of a file's tables by name, as ``read_values``."""
-    known, installed = dict(common_settings()), True
+    known, installed = dict(known_settings()), True
     with suppress(KeyError, TypeError):  # it names no method
         try:
             known |= own_settings(tables["algorithm"]["algorithm"])
@@ -123,7 +123,7 @@ def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _foreign(path: Path, table: str, key: str, value: Any) -> str:
     """Name of a key that is another method's own setting, to be refused or, at its default, passed over."""
-    common = common_settings().values()
+    common = known_settings().values()
     if (told := gone_key(key)) is not None:
         raise RequestError(f"{path}: {told}")
     homes = [own.about.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
@@ -154,11 +154,5 @@ def to_toml(config: RunConfig) -> str:
 
 def settings_digest(config: RunConfig) -> str:
     """sha256 of the settings that a resumed run must keep."""
-    fixed = {name: own.default for name, own in settings_in(type(config)).items() if name not in config.keeps}
+    fixed = {name: own.default for name, own in config.known.items() if name not in config.keeps}
     return hashlib.sha256(to_toml(config.changed(**fixed)).encode()).hexdigest()
-
-
-def common_settings() -> dict[str, Setting]:
-    """Settings of the sections, in the order of the tables; methods add their own."""
-    known = sorted(settings_in(RunConfig).values(), key=lambda own: TABLES.index(own.about.table))
-    return {own.name: own for own in known}

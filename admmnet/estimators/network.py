@@ -88,7 +88,7 @@ class NetworkEstimator(Estimator):
         """Run the method on records (n, d) and the labels of which the schema's ``answers`` speak; keep its model."""
         classes = len((answers or {}).get("labels", ()))
         loss, schema = self.loss, dict(answers or {})
-        if loss == "auto" and not schema and accepts(RunConfig(algorithm=self.algorithm), "logistic"):
+        if loss == "auto" and not schema and accepts(RunConfig(algorithm=self.algorithm).sections.method, "logistic"):
             loss = "logistic"
         X = X if self._rules or hasattr(X, "shape") else np.asarray(X)
         records: dict[str, Any] = {"X": X, "y": y}

@@ -119,7 +119,7 @@ class Session:
         counts = self.answers([Call("the data", counted, (self.read, one)) for one in grid.samples()])
         if grid.delta is None:
             every = [sum(own) if grid.pooled else min(own) for own in counts]
-            grid.delta = float(with_delta(grid.sample, every).delta)
+            grid.delta = float(with_delta(grid.sample.sections.method, every).delta)
 
     def agree(self, content: dict[str, Any]) -> None:
         """Refuse a folder that was made with other words."""

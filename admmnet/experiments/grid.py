@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,7 +128,7 @@ class Grid:
         if not configs:
             raise self.first_refusal()
         self.sample = next((config for config in configs if not config.baseline), configs[0])
-        check_comparable(self.sample.sections.data, self.sample.sections.run)
+        check_comparable(self.sample.request, self.sample.sections.run)
         self.pooled = any(config.baseline for config in configs)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
 
@@ -240,7 +240,7 @@ class Grid:
     def samples(self) -> list[RunConfig]:
         """Settings of a run on each split by which delta is chosen; of one split where it is not."""
         seeds = self.data_seeds if self.delta is None else self.data_seeds[:1]
-        return [replace(self.sample, data_seed=seed) for seed in seeds]
+        return [self.sample.changed(data_seed=seed) for seed in seeds]
 
 
 REASONS = {

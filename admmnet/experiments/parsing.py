@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
 
-from admmnet.config.run_config import RunConfig, find_setting, foreign_names, settings_of
+from admmnet.config.run_config import find_setting, foreign_names, known_settings, settings_of
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
-from admmnet.settings import settings_in
 
 Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
-PROCESSES = tuple(name for name, own in settings_in(RunConfig).items() if own.about.resume and name != "measure_every")
+PROCESSES = tuple(name for name, own in known_settings().items() if own.about.resume and name != "measure_every")
 """Settings that say how agents are run, and change no vector."""
 OWN = (
     *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),
@@ -26,7 +25,7 @@ OWN = (
 
 def tunable() -> set[str]:
     """Settings that may be tried: those that change neither the data, nor the problem, nor the promise."""
-    return {name for name, own in settings_in(RunConfig).items() if own.about.tunable} | foreign_names()
+    return {name for name, own in known_settings().items() if own.about.tunable} | foreign_names()
 
 
 @dataclass(frozen=True)

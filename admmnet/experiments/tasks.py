@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 
 from admmnet.config.run_config import RunConfig
 from admmnet.experiments.holdout import Reader, loader_of
 from admmnet.library import run
-from admmnet.methods import fixed
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.ledger.form import finite
 from admmnet.privacy.together import added
@@ -25,7 +23,6 @@ Worst = Mapping[int, Totals]
 
 def counted(read: Reader | None, config: RunConfig) -> list[int]:
     """Training records of every agent."""
-    config = fixed(config)
     own, graph = located(config, LocalWorld())
     agents = range(len(graph))
     records = loader_of(read, held=False)(config.changed(**own).request, len(agents), agents)
@@ -34,7 +31,7 @@ def counted(read: Reader | None, config: RunConfig) -> list[int]:
 
 def run_cell(read: Reader | None, config: RunConfig, folder: Path, trial: bool) -> None:
     """Make one seeded run, as `admmnet run` makes it."""
-    run(replace(config, out=str(folder)), world=LocalWorld(), loader=loader_of(read, held=trial))
+    run(config.changed(out=str(folder)), world=LocalWorld(), loader=loader_of(read, held=trial))
 
 
 def cost(

@@ -101,8 +101,8 @@ def only_filled(before: Given, after: Given) -> Given:
     RequestError if anything differs but settings of its own section that were left open.
     """
     kind = type(before)
-    own = settings_in(before.chosen_method.Settings).keys() - settings_in(PrivacySettings).keys()
-    for name in settings_in(kind):
+    own = settings_in(kind).keys() - settings_in(PrivacySettings).keys()
+    for name in ("chosen_method", *settings_in(kind)):
         was, now = getattr(before, name), getattr(after, name, None)
         if type(after) is not kind or (now != was and not (name in own and was in ("auto", None))):
             raise RequestError(

@@ -5,8 +5,8 @@ A method's own settings are the fields of its ``Settings``, a frozen dataclass t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from admmnet.errors import RequestError
 from admmnet.privacy.settings import PrivacySettings
@@ -21,8 +21,8 @@ Given = TypeVar("Given", bound="MethodSettings")
 class MethodSettings(ProblemSettings, PrivacySettings):
     """Method, form, rounds, answer."""
 
-    chosen_method: ClassVar[Any]
-    """The method's class; set where the settings' class is made for it."""
+    chosen_method: Any = field(default=None, repr=False)
+    """The method's class, which is no setting."""
 
     algorithm: str = in_algorithm("ipp-admm", "method", metavar="NAME|MODULE:CLASS", everyday=1)
     method: str | None = in_algorithm(

@@ -70,7 +70,7 @@ class Model:
         if self.classes:
             return "classes"
         read = None if self.encoding is None else parse_schema(self.encoding).task
-        return read or declared_task(self.config)
+        return read or declared_task(self.config.sections.data)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from admmnet.config.toml import common_settings, read_schema
+from admmnet.config.run_config import known_settings
+from admmnet.config.toml import read_schema
 from admmnet.data.settings import GROUPS, SHARDS
 from admmnet.errors import RequestError, article, short
 from admmnet.methods.settings import MethodSettings
@@ -148,7 +149,7 @@ def checked(
 
 def in_python(text: str) -> str:
     """Message for whoever wrote a program: flags as the arguments that they are."""
-    known = common_settings()
+    known = known_settings()
 
     def word(found: re.Match[str]) -> str:
         name = found[1].replace("-", "_")

@@ -12,7 +12,6 @@ from typing import Any
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import settings_digest, to_toml
-from admmnet.data.settings import DataSettings
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
@@ -58,7 +57,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     settings = fixed(config.chosen_method.of_labels(sections.method, config.declared))
     found, graph = located(config, world)
     network = replace(sections.network, **{name: found[name] for name in found if name != "split"})
-    data_settings = replace(sections.data, split=found.get("split", config.split))
+    data_settings = replace(config.request, split=found.get("split", config.split))
     source = source_of(data_settings, settings, run, simulation=simulation)
     request = read_by(data_settings, world, simulation=simulation)
     request = request if source is None else source.read_by(request)
@@ -109,7 +108,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         method, agents, contracts, prologue = decide(
             settings, graph, world, owners, public, accounts, wish, changing=changing, accounted=accounted
         )
-        if data.raw is not None and not prologue.encodes and whole_and_bounded(config.section(DataSettings)):
+        if data.raw is not None and not prologue.encodes and whole_and_bounded(config.sections.data):
             failing.close()  # they are opened again
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.settings import DataSettings, split_of
+from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel, parse_offline
 from admmnet.faults.schedule import GraphSchedule, read_schedule
@@ -39,7 +39,7 @@ def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
     block = automatic_block(count, world.size) if config.block == "auto" else config.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
     own = {"topology": source, "topology_seed": used, "agents": count, "block": block}
-    return own | {"split": split_of(config.section(DataSettings), count)}, graph
+    return own | {"split": split_of(config.sections.data, count)}, graph
 
 
 def schedule_of(file: str | None, agents: int | None, seed: int) -> GraphSchedule | None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from admmnet.config.run_config import AUTO, RunConfig, RunSettings
-from admmnet.data.settings import AGENT, GIVEN, DataSettings, reserved
+from admmnet.config.run_config import AUTO, RunConfig
+from admmnet.data.settings import AGENT, GIVEN, reserved
 from admmnet.errors import RequestError
 from admmnet.record.folder import is_begun
 from admmnet.running.agreement import agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
 from admmnet.running.checkpoint.resume import resumed_config, saved_config
 from admmnet.running.takeover import told_of
-from admmnet.settings import settings_in
 from admmnet.transport import World
 from admmnet.version import __version__
 
@@ -41,7 +39,7 @@ def arguments(
             f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by "
             "name, run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
         )
-    settings, given = taken({} if config is None else vars(config), typed, asked)
+    settings, given = taken({} if config is None else config.flat, typed, asked)
     found = RunConfig(**settings)
     if given is not None:
         method, network = found.sections.method, found.sections.network
@@ -67,12 +65,12 @@ def resuming(config: RunConfig) -> RunConfig:
     """
     folder = Path(str(config.out if config.resume == AUTO else config.resume))
     if config.resume == AUTO and not is_begun(folder):
-        return replace(config, resume=None, checkpoint_every=config.checkpoint_every or 1)
+        return config.changed(resume=None, checkpoint_every=config.checkpoint_every or 1)
     saved = saved_config(folder)
-    known = settings_in(type(config))
+    known = config.known
     kept = [name for name in saved.keeps if name not in known or known[name].about.saved]
-    if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
-        return replace(config, out=str(folder), resume=str(folder))  # from `resumed_config`
+    if all(getattr(config, name) == getattr(saved, name) for name in kept):
+        return config.changed(out=str(folder), resume=str(folder))  # from `resumed_config`
     plain = RunConfig()
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
@@ -87,11 +85,11 @@ def public_settings(config: RunConfig, *, schedule: str | None = None, digests: 
     a private run's files nothing is told: each agent has its own. ``schedule`` is the digest of the graphs that take
     turns.
     """
-    known = settings_in(type(config)).values()
+    known = config.known.values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
-    values["encode"] = told_of(config.section(DataSettings), config.section(RunSettings))
-    if digests and data not in GIVEN and not config.section(DataSettings).named:
+    values["encode"] = told_of(config.sections.data, config.sections.run)
+    if digests and data not in GIVEN and not config.sections.data.named:
         data = _digest(data) if config.simulation and AGENT not in data else OWN
     if digests and test not in (None, "official", *GIVEN):
         test = _digest(str(test)) if config.simulation else OWN

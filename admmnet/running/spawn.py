@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ def run_spawned(
             "path, or take transport = 'local'"
         )
     if config.out is None and config.resume is None:
-        config = replace(config, out=str(default_folder(config.algorithm)))
+        config = config.changed(out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
 
     def start(said: AgentReport) -> None:

@@ -90,7 +90,7 @@ class Target:
     @cached_property
     def decision(self) -> tuple[Method, AgentPlan, Contract]:
         """What is decided from public facts."""
-        config = fixed(RunConfig(topology="path:2", seed=0, **self.settings))
+        config = fixed(RunConfig(topology="path:2", seed=0, **self.settings).sections.method)
         public = Public({0: self.n, 1: self.n}, self.d)
         config = with_delta(config, public.counts.values())
         method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)

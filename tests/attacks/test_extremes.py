@@ -126,7 +126,7 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
 
     guard: Any = Book(Contract())
     door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
-    method = Recycling(RunConfig(), Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
+    method = Recycling(RunConfig().sections.method, Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
     node = Node(Agent(0, (), AgentPlan(0.1)), method, door, guard)
     said = node.propose(0)
     assert said is not None

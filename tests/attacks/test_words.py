@@ -87,7 +87,7 @@ def test_another_process_steers_no_terminal() -> None:
 
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
-    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
+    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4).sections.method)
     targets = {i: target_of(config, i) for i in OWNERS[0]}
     most = targets[0].nominal_rho()
 
@@ -101,7 +101,7 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
 
 
 def test_where_nobody_has_an_account_no_word_of_a_budget_is_asked_for() -> None:
-    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
+    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4).sections.method)
     plain = target_of(config, 0)
     deaf = Heard({"values": [[2, 1e-300]]})
     start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))

@@ -131,7 +131,7 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> tuple[float, float
     counts, target = {i: len(y) for i, (_, y) in enumerate(at.shards)}, Target(epsilon, DELTA)
     width: dict[str, Any] = {} if rule.loss == "logistic" else {"loss_width": rule.width}
     values: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "rounds": int(rule.rounds), "loss": rule.loss}
-    config = fixed(RunConfig(algorithm=rule.algorithm, beta=BETA, **values, **width))
+    config = fixed(RunConfig(algorithm=rule.algorithm, beta=BETA, **values, **width).sections.method)
     constants: dict[str, Any] = {"SPREAD": rule.spread, "COUPLING": rule.coupling, "MARGIN": rule.margin}
     with (
         patch.object(pp_admm, "RADIUS", rule.radius),

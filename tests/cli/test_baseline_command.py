@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.config.run_config import RunConfig, own_settings
-from admmnet.config.toml import common_settings
+from admmnet.config.run_config import RunConfig, known_settings, own_settings
 from admmnet.errors import RequestError
 from admmnet.methods import single_sites
 from admmnet.settings import Setting
@@ -137,7 +136,7 @@ def test_a_folder_that_is_not_empty_is_refused(people: str, baseline: Path, admm
     assert (baseline / "summary.json").read_bytes() == before
 
 
-NETWORK = [own for own in common_settings().values() if own.about.scope]
+NETWORK = [own for own in known_settings().values() if own.about.scope]
 NETWORK += [*own_settings("ipp-admm").values(), own_settings("m-admm")["growth"]]
 
 

@@ -18,8 +18,7 @@ import pytest
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.cli.progress import Progress
-from admmnet.config.run_config import own_settings
-from admmnet.config.toml import common_settings
+from admmnet.config.run_config import known_settings, own_settings
 from admmnet.report import tables
 from admmnet.running.plan import Plan
 from tests.command_runs import Admmnet
@@ -96,7 +95,7 @@ def test_help_lists_every_flag(admmnet: Admmnet) -> None:
     for command in ("run", "ledger", "topology"):
         assert re.search(rf"^  {command} ", general, re.MULTILINE)
     listed = admmnet.ok("run", "--help").out
-    for own in common_settings().values():
+    for own in known_settings().values():
         assert (own.flag in listed) is (own.name != "budgets"), own.name
     assert "--growth" not in listed
     listed_for = admmnet.ok("run", "--algorithm", "m-admm", "--help").out

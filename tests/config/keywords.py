@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import admmnet
-from admmnet.config.run_config import own_settings
-from admmnet.config.toml import common_settings
+from admmnet.config.run_config import known_settings, own_settings
 from admmnet.config.values import TEXTS
 from admmnet.methods import METHODS
 from admmnet.settings import Setting
@@ -42,7 +41,7 @@ def kind(own: Setting) -> str:
 
 def stub() -> str:
     """Content of the stub."""
-    known = common_settings()
+    known = dict(known_settings())
     for algorithm in METHODS.own:
         known |= own_settings(algorithm)
     lines = {name: f"    {name}: {kind(own)}\n" for name, own in known.items()}

@@ -11,16 +11,12 @@ from admmnet import RequestError, RunConfig, load_config
 from admmnet.config.run_config import find_setting, settings_of
 from admmnet.config.toml import to_toml
 from admmnet.data.settings import DataSettings
-from admmnet.faults.settings import FaultSettings
 from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
 from admmnet.methods.m_admm import MADMM
-from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.graphs import located
 from admmnet.settings import TABLES, settings_in
-from admmnet.solvers.settings import ProblemSettings
 from admmnet.transport.local import LocalWorld
-from admmnet.transport.settings import NetworkSettings
 
 EVERYTHING = """
 [data]
@@ -125,14 +121,15 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
 
 def test_sections_are_the_flat_settings() -> None:
     config = RunConfig(data="people.csv", label="y", epsilon=2, drop=0.25, algorithm="m-admm", growth=1.5)
-    sections = (DataSettings, NetworkSettings, FaultSettings, ProblemSettings, PrivacySettings)
-    for kind in sections:
-        assert all(getattr(config.section(kind), name) == getattr(config, name) for name in settings_in(kind))
-    assert config.section(DataSettings) == DataSettings(data="people.csv", label="y")
-    assert config.section(PrivacySettings).epsilon == 2.0
-    assert {name for kind in sections for name in settings_in(kind)} < set(settings_of("m-admm"))
+    for section in config.sections:
+        assert all(getattr(section, name) == getattr(config, name) for name in settings_in(type(section)))
+    assert config.sections.data == DataSettings(data="people.csv", label="y")
+    assert config.sections.method.epsilon == 2.0
+    assert set(config.flat) == set(settings_of("m-admm"))
     assert pickle.loads(pickle.dumps(config)) == config == config.changed(growth=1.5)
-    assert isinstance(config, MADMM.Settings)
+    assert isinstance(config.sections.method, MADMM.Settings)
+    with pytest.raises(AttributeError):
+        config.epsilon = 0.1  # type: ignore[attr-defined]
     assert config.changed(algorithm="dvp", growth="auto").algorithm == "dvp"
     with pytest.raises(RequestError, match=r"growth = 1\.5 .*'dvp', but with m-admm"):
         config.changed(algorithm="dvp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import Plan, Public, decide
@@ -31,7 +32,7 @@ from admmnet.transport.local import LocalWorld
 
 
 class Decision(NamedTuple):
-    config: RunConfig
+    config: MethodSettings
     agents: list[AgentPlan]
     contracts: list[Contract]
 
@@ -48,10 +49,9 @@ class Decision(NamedTuple):
 def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, **settings: Any) -> Decision:
     sizes = [records] * len(graph) if isinstance(records, int) else records
     values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
-    config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
+    config, public = fixed(RunConfig(**values).sections.method), Public(dict(enumerate(sizes)), width)
     method, agents, contracts, _ = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
     everyone = range(len(graph))
-    assert isinstance(method.settings, RunConfig)
     return Decision(method.settings, [agents[i] for i in everyone], [contracts[i] for i in everyone])
 
 
@@ -126,7 +126,7 @@ def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_
     assert one.data.counts == two.data.counts
     assert len(one.agents) == 5
     assert numbers(one.agents) == numbers(two.agents)
-    assert one.config == replace(two.config, data=one.config.data, out=one.config.out)
+    assert one.config == two.config.changed(data=one.config.data, out=one.config.out)
     assert ledgers[0] == ledgers[1], "headers, parameters of every event, totals"
     texts = [(tmp_path / f"run{seed}" / "config.toml").read_text() for seed in (0, 1)]
     assert texts[0].replace("0.npz", "1.npz") == texts[1]
@@ -141,7 +141,7 @@ def test_explicit_settings_are_kept() -> None:
     words: dict[str, Any] = {"eta": 0.0123, "proximal": 0.4, "rounds": 7, "regularisation": 0.03, "beta": 1e-6}
     decision = decided(nx.path_graph(3), **words)
     for name, value in words.items():
-        assert getattr(fixed(RunConfig(**words)), name) == value, name
+        assert getattr(fixed(RunConfig(**words).sections.method), name) == value, name
         if name != "proximal":
             assert getattr(decision.config, name) == value, name
     assert (decision.eta, decision.proximal) == (0.0123, (0.4, 0.4, 0.4))
@@ -163,16 +163,16 @@ def test_an_explicit_penalty_leaves_the_self_term_automatic() -> None:
 
 
 def test_fixed_replaces_what_depends_on_settings_alone() -> None:
-    config = fixed(RunConfig())
+    config = fixed(RunConfig().sections.method)
     assert (config.rounds, config.beta, config.release) == (pp_admm.ROUNDS, 1e-8, "objective")
     assert (config.max_releases, config.gate_share, config.inexact_share) == (pp_admm.ROUNDS, 0.05, 0.001)
     assert config.eta == config.proximal == config.gate_threshold == "auto", "these need the facts"
-    published = fixed(RunConfig(method="published"))
+    published = fixed(RunConfig(method="published").sections.method)
     assert (published.rounds, published.eta, published.beta) == (30, 0.5, 10**-3.5)
     assert (published.max_releases, published.gate_share, published.gate_threshold) == (15, 0.1, 1e-3)
     assert published.inexact_share == 0.001
     assert published.release is None
-    assert fixed(RunConfig(method="published", rounds=4)).max_releases == 4
+    assert fixed(RunConfig(method="published", rounds=4).sections.method).max_releases == 4
     for name, one in (("proven", config), ("published", published)):
         assert fixed(one) == one, name
 
@@ -185,7 +185,7 @@ def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
     later = {"eta", "proximal", "gate_threshold", "gate", "gamma"}  # these need facts, or the loss
     for method, form in pairs:
         accountant = "proven" if method.name.endswith("-gaussian") else None  # no paper has their noise
-        config = fixed(RunConfig(algorithm=method.name, method=form, accountant=accountant))
+        config = fixed(RunConfig(algorithm=method.name, method=form, accountant=accountant).sections.method)
         own = own_settings(method.name)
         for name in {"rounds", *own} - later:
             assert getattr(config, name) != "auto", (method.name, form, name)
@@ -196,8 +196,8 @@ def test_what_fixed_chooses_for_the_rivals() -> None:
     # r-admm reads records in every other round
     few = rivals.ROUNDS
     for algorithm, rounds in (("dvp", few), ("m-admm", few), ("r-admm", 2 * few)):
-        proven = fixed(RunConfig(algorithm=algorithm))
-        published = fixed(RunConfig(algorithm=algorithm, method="published"))
+        proven = fixed(RunConfig(algorithm=algorithm).sections.method)
+        published = fixed(RunConfig(algorithm=algorithm, method="published").sections.method)
         assert (proven.rounds, proven.beta, proven.eta, proven.proximal) == (rounds, 1e-8, "auto", "auto")
         assert (published.rounds, published.beta) == (30, 1e-8)
         assert (published.eta, published.proximal) == (0.5, 0.0)
@@ -216,23 +216,23 @@ def test_published_forms_and_equal_sizes_have_weight_one(algorithm: str) -> None
     assert [agent.weight for agent in published.agents] == [1.0] * 3
     for n in (1, 7, 6999, 333_333):
         facts = Facts(nx.path_graph(7), dict.fromkeys(range(7), n), 3, dict.fromkeys(range(7), 0.1))
-        method = METHODS[algorithm](fixed(RunConfig(algorithm=algorithm, delta=1e-4)), facts)
+        method = METHODS[algorithm](fixed(RunConfig(algorithm=algorithm, delta=1e-4).sections.method), facts)
         assert isinstance(method, ConsensusMethod)
         assert [method.weight(i) for i in range(7)] == [1.0] * 7
 
 
 def test_the_loss_that_suits_the_method() -> None:
     for algorithm in ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"):
-        proven = fixed(RunConfig(algorithm=algorithm))
+        proven = fixed(RunConfig(algorithm=algorithm).sections.method)
         assert (proven.loss, proven.loss_width) == ("smoothed-hinge", 1.0)
-        published = fixed(RunConfig(algorithm=algorithm, method="published"))
+        published = fixed(RunConfig(algorithm=algorithm, method="published").sections.method)
         assert (published.loss, published.loss_width) == ("logistic", "auto")
-        narrow = fixed(RunConfig(algorithm=algorithm, loss_width=0.25))
+        narrow = fixed(RunConfig(algorithm=algorithm, loss_width=0.25).sections.method)
         assert (narrow.loss, narrow.loss_width) == ("smoothed-hinge", 0.25)
         # a loss that is asked for keeps its own width
-        assert fixed(RunConfig(algorithm=algorithm, loss="smoothed-hinge")).loss_width == "auto"
+        assert fixed(RunConfig(algorithm=algorithm, loss="smoothed-hinge").sections.method).loss_width == "auto"
     for algorithm in ("admm", "sdca", "dp-scd"):
-        assert fixed(RunConfig(algorithm=algorithm)).loss == "logistic"
+        assert fixed(RunConfig(algorithm=algorithm).sections.method).loss == "logistic"
     with pytest.raises(RequestError, match="the logistic loss has no width"):
         RunConfig(algorithm="pp-admm", method="published", loss_width=0.5)
 
@@ -240,7 +240,7 @@ def test_the_loss_that_suits_the_method() -> None:
 @pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
 @pytest.mark.parametrize(("records", "little"), [(300, True), (10**7, False)])
 def test_a_ball_gate_that_its_noise_drowns_says_so_beforehand(gate: str, records: int, little: bool) -> None:
-    own = fixed(RunConfig(algorithm="ipp-admm", gate=gate, epsilon=1.0, delta=1e-6))
+    own = fixed(RunConfig(algorithm="ipp-admm", gate=gate, epsilon=1.0, delta=1e-6).sections.method)
     nominal = dict.fromkeys(range(5), Target(1.0, 1e-6).nominal_rho())
     counts = {i: 10**7 if i else records for i in nominal}  # one agent alone is too small
     notes = METHODS["ipp-admm"](own, Facts(nx.cycle_graph(5), counts, 82, nominal)).notes()
@@ -250,7 +250,7 @@ def test_a_ball_gate_that_its_noise_drowns_says_so_beforehand(gate: str, records
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])
 def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
     def method(records: int, agents: int, epsilon: float, form: str = "proven") -> ConsensusMethod:
-        own = fixed(RunConfig(algorithm=algorithm, epsilon=epsilon, delta=1e-4, method=form))
+        own = fixed(RunConfig(algorithm=algorithm, epsilon=epsilon, delta=1e-4, method=form).sections.method)
         rho = {i: Target(epsilon, 1e-4).nominal_rho() for i in range(agents)}
         nominal = rho if form == "proven" else {}
         found = METHODS[algorithm](own, Facts(nx.cycle_graph(agents), dict.fromkeys(rho, records), 82, nominal))
@@ -333,7 +333,7 @@ def wanted(rho: float, rounds: int, records: int, width: int, **loss: Any) -> fl
     own: dict[str, Any] = {"rounds": rounds, "release": "output", "eta": 1.0} | loss
     both = (0, 1)
     facts = Facts(nx.path_graph(2), dict.fromkeys(both, records), width, dict.fromkeys(both, rho))
-    return PPADMM(PPADMM.fixed(RunConfig(algorithm="pp-admm", **own)), facts).wanted_convexity(0)
+    return PPADMM(PPADMM.fixed(RunConfig(algorithm="pp-admm", **own).sections.method), facts).wanted_convexity(0)
 
 
 def test_more_budget_or_more_records_want_less_convexity() -> None:

@@ -15,8 +15,7 @@ import click
 
 from admmnet.cli import command_line
 from admmnet.cli.settings import DEFAULTS, SettingOption, SettingsCommand
-from admmnet.config.run_config import own_settings, owners_of
-from admmnet.config.toml import common_settings
+from admmnet.config.run_config import known_settings, own_settings, owners_of
 from admmnet.methods import METHODS
 from admmnet.settings import TABLES, Setting
 from tests.doc_pages import ROOT, text
@@ -32,7 +31,7 @@ FEW = 3
 def settings() -> dict[str, Setting]:
     """Settings that have a flag, methods' own included."""
     own = (own_settings(name) for name in METHODS.own)
-    found = common_settings() | {key: value for each in own for key, value in each.items()}
+    found = dict(known_settings()) | {key: value for each in own for key, value in each.items()}
     return {key: value for key, value in found.items() if value.base is not Mapping}
 
 
@@ -98,7 +97,7 @@ def flags(words: str) -> list[Flag]:
     context = click.Context(found, info_name=words)
     options: list[Any] = [one for one in found.params if isinstance(one, click.Option) and not one.hidden]
     if isinstance(found, SettingsCommand):
-        common = common_settings()
+        common = known_settings()
         options += [SettingOption(common[name], **changes) for name, changes in found._changes.items()]
         options += [one for one in [found._schema()] if not one.hidden]
     told = []

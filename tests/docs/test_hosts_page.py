@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import fields
 from functools import partial
 
-from admmnet import RunConfig
+from admmnet.config.run_config import known_settings
 from admmnet.running.metrics import FIGURES
 from admmnet.running.topics import names
 from admmnet.transport.hosts.network import Peer, _Table
@@ -46,7 +45,7 @@ def test_every_value_that_is_told_is_on_the_page() -> None:
 
 def test_deadlines_have_their_defaults() -> None:
     rows = dict(re.findall(r"^\| `--([\w-]+)` \| (\d+|auto) \|", section("Deadlines"), re.MULTILINE))
-    defaults = {field.name.replace("_", "-"): field.default for field in fields(RunConfig)}
+    defaults = {name.replace("_", "-"): own.default for name, own in known_settings().items()}
     assert {name: value if value == "auto" else float(value) for name, value in rows.items()} == {
         name: value for name, value in defaults.items() if name.endswith("-deadline")
     }

@@ -17,7 +17,6 @@ import pytest
 from admmnet import RequestError, RunConfig, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.data import load
-from admmnet.data.settings import DataSettings
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan
@@ -102,7 +101,7 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
     config = RunConfig(algorithm="linear-admm", epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=1)
     config = config.changed(answer="last")
     result = run(config.changed(out=str(tmp_path / "run")))
-    shards = load(config.section(DataSettings), 4, range(4)).shards
+    shards = load(config.sections.data, 4, range(4)).shards
     for agent, (X, y) in shards.items():
         ((_, event, _),) = result.ledgers[agent].events
         assert isinstance(event, Gaussian)

@@ -101,7 +101,7 @@ class Scripted(ConsensusMethod):
 
     def __init__(self, questions: Sequence[Measurement], vector: Vector | None) -> None:
         facts = Facts(nx.path_graph(2), {0: 9, 1: 9}, D, {})
-        super().__init__(RunConfig(algorithm="admm", beta=1e-8, eta=0.1), facts)
+        super().__init__(RunConfig(algorithm="admm", beta=1e-8, eta=0.1).sections.method, facts)
         self.questions, self.vector, self.answers = questions, vector, list[Any]()
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:

@@ -142,7 +142,7 @@ def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal:
         return share / 2 * float(t @ t) + 2 * float(state.dual @ t) + penalty + own
 
     facts = Facts(nx.star_graph(3), dict.fromkeys(range(4), 9), 5, {})
-    linear = ADMM(ADMM.fixed(RunConfig(algorithm="admm")), facts).linear_term(agent)
+    linear = ADMM(ADMM.fixed(RunConfig(algorithm="admm").sections.method), facts).linear_term(agent)
     m = agent.convexity
     assert m == share + 2.0 * eta * 3 + proximal
     points = stream.standard_normal((6, 5))

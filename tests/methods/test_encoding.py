@@ -56,7 +56,7 @@ MASKED = {"trust": "masked", "colluders": 1, "epsilon": 1.0}
 
 
 def settings(**others: Any) -> Any:
-    return fixed(RunConfig(algorithm="noisy-gd", delta=1e-4, **others))
+    return fixed(RunConfig(algorithm="noisy-gd", delta=1e-4, **others).sections.method)
 
 
 def records(agent: int, spread: float = 1.0) -> RawRows:

@@ -25,7 +25,7 @@ BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3, 1.0)))
 def decided(
     wish: Wish, records: int = 72_000, raw: Encoding | None = MIXED, task: Any = "binary", **settings: Any
 ) -> Prologue:
-    config = fixed(RunConfig(**{"algorithm": "noisy-gd", "epsilon": 1.0, "delta": 1e-4, **settings}))
+    config = fixed(RunConfig(**{"algorithm": "noisy-gd", "epsilon": 1.0, "delta": 1e-4, **settings}).sections.method)
     nominal = {} if config.method == "published" else dict.fromkeys(range(5), 0.02)
     counts = dict.fromkeys(range(5), records // 5)
     width = 33 if raw is None else raw.width

@@ -132,7 +132,7 @@ def test_whose_word_of_its_noise_does_not_follow_from_its_budget_is_refused_by_n
         return gather_owned(world, owners, mine, valid, what, topic=topic)
 
     monkeypatch.setattr(plan, "gather_owned", lied)
-    config = RunConfig(algorithm="noisy-gd", trust="masked", colluders=1, delta=1e-5, rounds=10)
+    config = RunConfig(algorithm="noisy-gd", trust="masked", colluders=1, delta=1e-5, rounds=10).sections.method
     public = plan.Public(dict.fromkeys(range(5), 2000), 7)
     with pytest.raises(RequestError, match="agent 3 says that its share of sensitivity in the noise is"):
         plan.decide(fixed(config), graph, LocalWorld(), [range(5)], public)

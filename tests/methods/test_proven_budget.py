@@ -48,7 +48,7 @@ def lone_node(folder: Path, filter: str, threshold: float, releases: float, ques
     """Agent with a held threshold, whose contract affords so many releases and questions."""
     words: dict[str, Any] = {"algorithm": "ipp-admm", "epsilon": 5.0, "delta": 1e-4, "rounds": 6, "eta": 0.1}
     words |= {"proximal": 0.0, "beta": BETA, "gate": "above-threshold", "gate_share": 0.3, "max_releases": 6}
-    config = RunConfig(**words, gate_threshold=threshold)
+    config = RunConfig(**words, gate_threshold=threshold).sections.method
     method = IPPADMM(fixed(config), Facts(nx.path_graph(2), {0: 80, 1: 80}, SIZE, {}))
     target = Target(5.0, 1e-4)
     plan = method.plan(0, target)

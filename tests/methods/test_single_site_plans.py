@@ -58,7 +58,7 @@ def method_of(**words: Any) -> Method:
     if values.get("method") == "published" and "accounting" not in words:
         values["accounting"] = "auto"
     own = {name: value for name, value in values.items() if name in settings_of(values["algorithm"])}
-    return METHODS[values["algorithm"]](RunConfig(**own), Facts(nx.empty_graph(1), {0: N}, D, {}))
+    return METHODS[values["algorithm"]](RunConfig(**own).sections.method, Facts(nx.empty_graph(1), {0: N}, D, {}))
 
 
 def planned(**words: Any) -> Planned:

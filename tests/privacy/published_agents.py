@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import networkx as nx
@@ -38,7 +37,7 @@ def published(agents: Sequence[PublishedAgent], settings: RunConfig, of: int = 5
     """Regularisation of the problem and the noise of every agent; the last stands ``of`` agents in all."""
     everyone = [*agents, *[agents[-1]] * (of - len(agents))]
     budgets = {str(i): {"epsilon": own.epsilon, "delta": own.delta} for i, own in enumerate(everyone)}
-    settings = replace(settings, budgets=budgets, method="published")
+    settings = settings.changed(budgets=budgets, method="published")
     graph = Degrees([own.degree for own in everyone])
     method, plans = decided(settings, [own.records for own in everyone], graph)
     return float(method.settings.regularisation), plans[: len(agents)]

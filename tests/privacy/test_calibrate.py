@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,16 +82,16 @@ def test_agents_are_calibrated_by_their_facts_alone(setting: RunConfig) -> None:
 @BOTH
 @pytest.mark.parametrize("accountant", ["proven", "published"])
 def test_a_regularisation_below_the_floor_is_refused(setting: RunConfig, accountant: str) -> None:
-    setting, facts = replace(setting, accountant=accountant), PublishedAgent(7000, 2, 1.0, 1e-4)
+    setting, facts = setting.changed(accountant=accountant), PublishedAgent(7000, 2, 1.0, 1e-4)
     floor = published([facts], setting)[0]
     for below in (0.0, 0.5 * floor, floor * (1.0 - 1e-4)):
         with pytest.raises(RequestError) as caught:
-            published([facts], replace(setting, regularisation=below))
+            published([facts], setting.changed(regularisation=below))
         message = str(caught.value)
         assert message.startswith(f"regularisation = {below:g} is below ")
         assert all(word in message for word in ("Theorem 3.1", "auto", "--epsilon", "--rounds"))
     for above in (floor * 1.01, 10.0 * floor):
-        regularisation, found = published([facts], replace(setting, regularisation=above))
+        regularisation, found = published([facts], setting.changed(regularisation=above))
         assert regularisation == above
         assert found[0].convexity == pytest.approx(above / 5 + 2.0, rel=1e-14, abs=0.0)
         assert found[0].objective.convexity == found[0].convexity, "what is solved is what is booked"
@@ -105,7 +104,7 @@ def test_a_regularisation_below_the_floor_is_refused(setting: RunConfig, account
 @pytest.mark.parametrize("accountant", ["proven", "published"])
 def test_a_budget_too_small_to_calculate_is_refused(setting: RunConfig, accountant: str) -> None:
     with pytest.raises(BudgetError, match=r"epsilon = 1e-200 (leaves|affords no release) .*raise --epsilon"):
-        published([PublishedAgent(7000, 2, 1e-200, 1e-4)], replace(setting, accountant=accountant))
+        published([PublishedAgent(7000, 2, 1e-200, 1e-4)], setting.changed(accountant=accountant))
 
 
 def test_an_epsilon_below_what_the_orders_can_certify_is_refused() -> None:

@@ -43,7 +43,7 @@ def planned(
 ) -> tuple[Any, Charges, Any]:
     """Target with what comes before, the method's charges, and the contract of both."""
     config = RunConfig(algorithm=algorithm, epsilon=target.epsilon, delta=target.delta, **others)
-    settings = fixed(config)
+    settings = fixed(config.sections.method)
     counts = {i: 400 + 100 * i for i in range(AGENTS)}
     nominal = dict.fromkeys(counts, target.nominal_rho())
     facts = Facts(nx.cycle_graph(AGENTS), counts, D, nominal)

@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +152,7 @@ def test_killed_at_random_instants(method: str, seed: int | None, tmp_path: Path
     while kills < -(-KILLS // 4):
         trial, done, own = trial + 1, False, 0
         folder, account, log = (tmp_path / f"{name}{trial}" for name in ("run", "account", "sent"))
-        settings = replace(settings_of(folder.name, account), resume="auto")
+        settings = settings_of(folder.name, account).changed(resume="auto")
         while not done:
             done = attempt(settings, log, float(stream.uniform(0.1, 1.1)) * whole)
             own += not done

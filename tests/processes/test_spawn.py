@@ -47,7 +47,7 @@ def starter(
     *programs: str, on_round: OnRound | None = None, start: Callable[[], None] = lambda: None, **values: float | str
 ) -> Starter:
     commands = [[sys.executable, "-c", HEAD + program] for program in programs]
-    return Starter(commands, config(**values), lambda said: start(), on_round)
+    return Starter(commands, config(**values).sections.network, lambda said: start(), on_round)
 
 
 def in_time(work: Callable[[], list[ProcessEnd]]) -> dict[int, ProcessEnd]:

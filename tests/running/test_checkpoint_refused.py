@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -177,7 +176,7 @@ def test_a_run_of_processes_is_resumed_in_one(place: Place) -> None:
     """Its deadlines fall away; those that are given are refused."""
     folder = place.interrupted("cut", 3)
     (folder / "config.toml").write_text(
-        to_toml(replace(load_config(folder / "config.toml"), transport="zmq", heartbeat_deadline=3.0))
+        to_toml(load_config(folder / "config.toml").changed(transport="zmq", heartbeat_deadline=3.0))
     )
     assert resumed_config(folder).heartbeat_deadline == 3.0
     assert resumed_config(folder, {"transport": "local"}).heartbeat_deadline == 10.0

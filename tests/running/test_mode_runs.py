@@ -212,12 +212,13 @@ def test_times_are_rounded_before_they_are_gathered(
 def test_delta_auto(
     counts: list[int], accounts: dict[int, float], delta: float, own: dict[str, dict[str, float]]
 ) -> None:
-    config = with_delta(Config(), counts, accounts)
+    config = with_delta(Config().sections.method, counts, accounts)
     assert config.delta == pytest.approx(delta, rel=1e-12)
     assert config.budgets == own
-    assert with_delta(Config(delta=1e-3), counts, accounts).delta == 1e-3
+    assert with_delta(Config(delta=1e-3).sections.method, counts, accounts).delta == 1e-3
     own = {"1": {"delta": 1e-7, "epsilon": 2.0}}
-    assert with_delta(Config(budgets=own), counts, accounts).budgets["1"] == own["1"]  # the agent's own wins
+    # the agent's own wins
+    assert with_delta(Config(budgets=own).sections.method, counts, accounts).budgets["1"] == own["1"]
 
 
 def test_the_resolved_delta_is_kept_and_an_account_keeps_its_own(people: str, tmp_path: Path) -> None:

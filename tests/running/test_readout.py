@@ -128,7 +128,7 @@ def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tu
         def in_average(self, agent: Agent) -> bool:
             return agent.id not in silent
 
-    method = Fixed(RunConfig(), Facts(graph, {}, theta.shape[1], {}))
+    method = Fixed(RunConfig().sections.method, Facts(graph, {}, theta.shape[1], {}))
     nothing: Any = None
     nodes = [Node(Agent(i, (), AgentPlan()), method, nothing, nothing) for i in sorted(graph)]
     found, numbers = average(LocalWorld().connect(graph), graph, nodes, 0)

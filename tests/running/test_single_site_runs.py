@@ -295,7 +295,7 @@ def test_rows_of_few_entries_stay_sparse(tmp_path: Path) -> None:
     for algorithm in ("dp-scd", "dp-sgd", "sdca"):
         config = settings(str(few), tmp_path / algorithm, algorithm, features=width)
         one = run(config)
-        two = run(replace(config, out=f"{config.out}-dense"), loader=load)
+        two = run(config.changed(out=f"{config.out}-dense"), loader=load)
         np.testing.assert_allclose(one.theta, two.theta, rtol=1e-9, atol=1e-12)
 
 

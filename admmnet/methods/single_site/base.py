@@ -72,12 +72,6 @@ class SingleSite(Method):
         self.settings = filled(self.settings, **{k: v for k, v in values.items() if hasattr(self.settings, k)})
 
     @classmethod
-    def with_loss(cls, settings: Given) -> Given:
-        """Squares where real targets are declared, else logistic loss."""
-        declared = getattr(settings, "declared", None)  # settings of a run know their data
-        return super().with_loss(settings if declared is None else cls.of_labels(settings, declared))
-
-    @classmethod
     def of_labels(cls, settings: Given, declared: str) -> Given:
         """Settings with squares in place of ``auto`` where real targets are declared."""
         return filled(settings, loss="squared") if declared == "real" and "real" in cls.tasks else settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from admmnet.errors import RequestError
 from admmnet.files import load_json
 from admmnet.record.folder import CHECKPOINT, SUMMARY, ledger_path
 from admmnet.record.format import epsilon
-from admmnet.settings import settings_in
 
 
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -26,7 +24,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     folder = Path(folder)
     saved = saved_config(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
-    known = settings_in(type(saved))
+    known = saved.known
     may = [name for name in known if name not in saved.keeps]
     for name, value in given.items():
         own = str(folder) if name == "out" else getattr(saved, name, None)
@@ -39,7 +37,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     transport = free.get("transport", saved.transport)  # another one's own settings fall away
     fallen = {name: own.default for name, own in known.items() if own.about.scope not in ("", "network", transport)}
     free = fallen | free
-    return replace(saved, out=str(folder), resume=str(folder), **free)
+    return saved.changed(out=str(folder), resume=str(folder), **free)
 
 
 def begun_at(resume: str | None, agent: int, agents: int) -> str | None:

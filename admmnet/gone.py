@@ -30,11 +30,12 @@ GONE = {
     "--linger": "the relay keeps the end of a run, and gives it to agents that come later",
     "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
     "--plain": "lines to the relay are always encrypted",
+    "--receipts": "take hosts of their own: an agent keeps the words of others (`admmnet agent`)",
     "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
 UNUSED: dict[str, Any] = {
-    **{"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean"},
+    **{"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean", "receipts": False},
     **{"regroup_deadline": 600.0, "give_up": 3600.0, "quorum": "auto", "strikes": 5, "linger": 60.0},
 }
 """Keys of older config files that change nothing at these values."""

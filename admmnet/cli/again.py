@@ -50,6 +50,8 @@ class Starts:
         member.charged = lambda: (standing.c, standing.lines, standing.head)
         start = member.meet(standing)
         begun = self._journal.begun(start, member.settings, len(member.graph.edges), facts, self._cause)
+        assert self._journal.run is not None
+        member.key = self._journal.run.key
         if start.rule == "finish":
             self._finish(start.end)
         begun.stage = self._stage

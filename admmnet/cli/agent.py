@@ -70,6 +70,7 @@ def agent(
     from admmnet.library import run
     from admmnet.record.folder import SUMMARY, default_folder, is_begun
     from admmnet.record.forms import Summary
+    from admmnet.record.receipts import Receipts
     from admmnet.running.ending import take_end
     from admmnet.running.journal import Journal
     from admmnet.running.reports import Reporter
@@ -113,6 +114,8 @@ def agent(
         journal = Journal(folder, own, len(network.peers), seeded=settings.seeded, held=held, alone=parent is None)
         click.get_current_context().call_on_close(journal.let_go)
         member = open_agent(network, own, given, journal, identity, shared=parent is not None)
+        if parent is None:
+            member.receipts = Receipts(folder, network, own)
         again = parent is None and settings.checkpoint_every is not None
         starts = Starts(member, journal, folder, goes_on=again)
         if figures is not None:

@@ -34,7 +34,6 @@ class Settings(TypedDict, total=False):
     agents: int | None
     transport: str
     block: int | Literal["auto"]
-    receipts: bool
     connect_deadline: float
     heartbeat_deadline: float
     round_deadline: float | Literal["auto"]

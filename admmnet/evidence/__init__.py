@@ -1,1 +1,1 @@
-"""What neighbours and auditors can hold against a run: receipts and identities."""
+"""What neighbours and auditors can hold against a run: words that others have signed."""

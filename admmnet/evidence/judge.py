@@ -24,10 +24,10 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
     hold against others.
     """
     run, *others = (read_run(path, events=False) for path in (folder, *against))
-    found = [(path, read_evidence(path)) for path in (folder, *against)]
+    found = [(one.path, read_evidence(one)) for one in (run, *others)]
     for path, evidence in found:
         if evidence is None and (against or network is not None):
-            raise RequestError(f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts")
+            raise RequestError(f"{path} keeps no receipts: agents on hosts of their own do (`admmnet agent`)")
     kept = [evidence for _, evidence in found if evidence is not None]
     for one in (run, *others):
         if one.finished and (files := public_files(one.path)):

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from admmnet.holder.encoding import Column
-from admmnet.privacy.ledger.form import Digest, Round
+from admmnet.privacy.ledger.form import Digest
 from admmnet.record.forms import AgentKey, FileForm
+from admmnet.transport.zmq.wire import Head, Round
 from admmnet.types import Real, Whole
 
 Stage = Literal["bounds", "shape", "whiten"]
@@ -36,22 +37,37 @@ class PartFile(FileForm, frozen=True, kw_only=True):
     agents: Annotated[int, Meta(ge=1)]
 
 
-class Beginning(FileForm, frozen=True, kw_only=True):
-    """One start of a run, in receipts/identities.json."""
+class Keys(FileForm, frozen=True, kw_only=True):
+    """First line of receipts/words.jsonl: the run, and the key by which each agent signs its words."""
 
     run: Digest
-    round: Round
-    source: Literal["network", "run"]
-    keepers: list[Whole]
+    """Name of the run: of its first start."""
     keys: dict[AgentKey, Digest]
-    since: Round | None = None
-    """Rounds of the checkpoint from which a start with another first round went on."""
+
+    @property
+    def by_agent(self) -> dict[int, str]:
+        """Keys by the agents' numbers."""
+        return {int(i): key for i, key in self.keys.items()}
 
 
-class Identities(FileForm, frozen=True, kw_only=True):
-    """receipts/identities.json: the starts of a run, who keeps receipts, and keys."""
+class HeardWord(FileForm, frozen=True, kw_only=True):
+    """A line of receipts/words.jsonl: a word that the folder's agent has heard of another one."""
 
-    starts: list[Beginning]
+    start: Digest
+    """Name of the start in which it was said."""
+    agent: Whole
+    to: Annotated[int, Meta(ge=-1, le=2**31)]
+    """The neighbour to which it was said with a part, or all (-1)."""
+    turn: Whole
+    round: Round
+    """Highest round that its agent had been charged for; -5 of none."""
+    lines: Whole
+    """Lines of its agent's ledger; 0 in seeded runs."""
+    head: Head
+    """sha256 of the last one."""
+    said: Digest
+    """Digest of what was said."""
+    signature: Signature
 
 
 class Finish(FileForm, frozen=True, kw_only=True):

@@ -17,22 +17,13 @@ from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.record.agree import faults_in
 from admmnet.record.figures import over_runs
-from admmnet.record.file_forms import Finish, Identities, PartFile
-from admmnet.record.folder import (
-    DRAFTS,
-    IDENTITIES,
-    PART,
-    RECEIPTS,
-    SUMMARY,
-    ledger_name,
-    mean_of,
-    model_arrays,
-    sha256,
-)
+from admmnet.record.file_forms import Finish, PartFile
+from admmnet.record.folder import DRAFTS, PART, SUMMARY, ledger_name, mean_of, model_arrays, sha256
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
 from admmnet.record.journal import past_of
 from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
+from admmnet.record.receipts import read_keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
@@ -124,10 +115,10 @@ def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summar
     CheckFailed says that the end is of another run, is not signed by a quorum, or is not that of these files.
     """
     finish = decode(Finish, files.get(FINISH, b""), f"{where}/{FINISH}", indent=2)
-    starts = read_form(Identities, folder / RECEIPTS / IDENTITIES).starts
-    if finish.run not in (past_of(folder).run, *(start.run for start in starts)):
-        raise CheckFailed(f"{where}/{FINISH}: is of another run: no start here is called {finish.run[:16]}")
-    check_finish(finish, {int(i): key for i, key in starts[-1].keys.items()}, f"{where}/{FINISH}")
+    known = read_keys(folder)
+    if finish.run != known.run:
+        raise CheckFailed(f"{where}/{FINISH}: is of another run: this one is called {known.run[:16]}")
+    check_finish(finish, known.by_agent, f"{where}/{FINISH}")
     summary, digest = read_end(files, where)
     if digest != finish.digest:
         raise CheckFailed(f"{where}: model, ledgers or figures are not those that were signed")

@@ -331,7 +331,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     away: dict[AgentKey, list[str]] = {}
     """rounds that agents missed: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
-    """whose keys signed [receipts](hosts.md#receipts): the network file's, or made for the run"""
+    """of older folders: whose keys signed receipts"""
     notes: list[str]
     """to know before quoting figures"""
     versions: dict[str, str]

@@ -27,6 +27,8 @@ class Run(Struct, tag="run"):
 
     name: str
     settings: dict[str, str]
+    key: bytes
+    """32 random bytes, in no other file: digests of what this agent sends are made with them."""
 
 
 class Began(Struct, tag="start"):

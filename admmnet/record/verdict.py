@@ -53,9 +53,9 @@ class Integrity(_Part, frozen=True, kw_only=True):
     torn: int
     """ledgers whose last line was cut off while it was written"""
     receipts: int | None = None
-    """receipts that agree; null where the run keeps none, or none were read"""
+    """words of others that agree; null where the folder keeps none, or none were read"""
     others: int = 0
-    """other folders of the run whose receipts agree, too"""
+    """other folders of the run whose words agree, too"""
     fault: str | None = None
 
     def line(self) -> str:

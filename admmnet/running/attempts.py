@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.evidence.members import Members
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.transport import World
@@ -68,17 +67,22 @@ class Attempts:
         return None
 
 
-def agree_on_masks(
-    world: World, owners: Sequence[Sequence[int]], members: Members, settings: str, colluders: int
-) -> dict[int, Masks]:
+def agree_on_masks(world: World, owners: Sequence[Sequence[int]], settings: str, colluders: int) -> dict[int, Masks]:
     """Agree on a key with everybody: masks of this process's agents.
 
-    Keys are made here, for this start alone, and signed together with its name by the agents' identities: nobody
+    Keys are made here, for this start alone. Over ZeroMQ agents sign theirs together with the start's name: nobody
     between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike;
     ``colluders`` is K. RequestError if an agent's key is of no use, or not signed by it.
     """
+    run, identity = "" if world.start is None else world.start.name, world.identity
+    peers = () if world.network is None else world.network.peers
+    listed = {i: str(peers[q].identity) for q, own in enumerate(owners) for i in own if peers}
     keys = {i: MaskKey() for i in owners[world.rank]}
-    mine = {i: (key.public.hex(), _signed(members, i, key.public.hex())) for i, key in keys.items()}
+
+    def signed(agent: int, public: str) -> str:
+        return "" if identity is None else identity.sign(_statement(run, agent, public)).hex()
+
+    mine = {i: (key.public.hex(), signed(i, key.public.hex())) for i, key in keys.items()}
 
     def valid(agent: int, said: object) -> bool:
         if not isinstance(said, list | tuple) or len(said) != 2 or not all(isinstance(x, str) for x in said):
@@ -87,7 +91,7 @@ def agree_on_masks(
             signature = bytes.fromhex(said[1])
         except ValueError:
             return False
-        return verify(members.keys[agent], signature, _statement(members.run, agent, said[0]))
+        return agent not in listed or verify(listed[agent], signature, _statement(run, agent, said[0]))
 
     what = "key for masks, with its signature,"
     here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
@@ -102,13 +106,9 @@ def agree_on_masks(
             world.blame(
                 agent, f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
             )
-    start = start_of(members.run, settings, known)
+    start = start_of(run, settings, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 
 
 def _statement(run: str, agent: int, public: str) -> bytes:
     return statement("key for masks", run, agent, public)
-
-
-def _signed(members: Members, agent: int, public: str) -> str:
-    return members.own[agent].sign(_statement(members.run, agent, public)).hex()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -99,7 +100,7 @@ class Journal:
     ) -> Begun:
         """Write down a start in a network with so many edges, before anything is said in it."""
         if self.run is None or self.run.name != start.run:
-            self._write(Run(start.run, settings))
+            self._write(Run(start.run, settings, secrets.token_bytes(32)))
         round, changed = start.round, self.starts[-1].changed if self.starts else None
         if start.rule == "go on":
             everybody = len(start.members) == self._agents and len(start.edges) == edges

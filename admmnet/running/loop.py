@@ -16,8 +16,6 @@ from threadpoolctl import threadpool_limits
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.errors import BudgetError, RequestError, RunError, counted
-from admmnet.evidence.members import Members, agree, all_ready
-from admmnet.evidence.receipts import Receipts, begin
 from admmnet.files import raise_descriptors, remedy, stay_open
 from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
@@ -137,8 +135,7 @@ def execute(
         with as_one(world):
             keeper = Keeper(plan, transport, folder)
             opened.callback(keeper.close)
-            members = _members(plan, transport)
-            masks, attempts = _masks(plan, transport, members)
+            masks, attempts = _masks(plan, transport)
             if attempts is not None and keeper.kept and not is_new(plan, world):
                 keeper.hold_void()
             blocks = _nodes(whole, transport, folder, keeper, masks)
@@ -158,19 +155,11 @@ def execute(
             if not behind:
                 keeper.restore(blocks, tail)
                 keeper.open_outboxes(agents)
-            if members is not None and _receipted(plan, world):
-                round = keeper.first if plan.run.resume is None else keeper.start
-                begin(members, transport, plan.graph, folder, round, keeper.source, new=round == keeper.first)
             known = known_before(plan, transport, blocks, keeper, folder)
-            all_ready(world, transport.layout.owners, members)  # from here on something may be charged
-        receipts = None
-        if members is not None and _receipted(plan, world):
-            ledgers = {agent.id: agent.ledger for agent in agents}
-            receipts = Receipts(members, plan.graph, transport, ledgers, folder)
-            opened.callback(receipts.close)
+            share(world)  # nobody has failed: from here on something may be charged
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
-        data, found = run_prologue(plan, transport, blocks, receipts, attempts, keeper, folder, known)
+        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder, known)
         plan = replace(plan, data=data)
         keeper.restore(blocks, tail)
         if behind:
@@ -180,9 +169,7 @@ def execute(
         # of a start in which no round is left, the last one is observed again
         observer = Observer(plan, transport, blocks, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
-        rounds = Rounds(plan, transport, blocks, receipts, attempts, keeper)
-        if receipts is not None and plan.prologue.stages and keeper.due(start):
-            receipts.settle(durable=True)
+        rounds = Rounds(plan, transport, blocks, attempts, keeper)
         keeper.save(start, blocks, tail)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
@@ -198,8 +185,6 @@ def execute(
                 seen, shown = done, done if due else shown
                 if plan.settings.answer == "tail":
                     tail.add(round, observer.models(), observer.heard)
-            if receipts is not None and keeper.due(done):
-                receipts.settle(durable=True)
             if keeper.due(done):
                 rounds.settle()
             keeper.save(done, blocks, tail)
@@ -215,8 +200,6 @@ def execute(
             opened.callback(observer.close)
         if shown < done or done == start:
             observer.observe(done - 1, rounds.heard)
-        if receipts is not None:
-            receipts.settle(durable=not plan.simulation)
         for agent in agents:
             agent.ledger.end()
             agent.ledger.close()
@@ -229,15 +212,8 @@ def execute(
             observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
-            (
-                *plan.notes,
-                *plan.advice,
-                *rounds.notes(done),
-                *keeper.notes,
-                *(() if receipts is None else receipts.notes),
-            ),
+            (*plan.notes, *plan.advice, *rounds.notes(done), *keeper.notes),
             pooled_figure(plan, transport, loader, found),
-            None if receipts is None else receipts.source,
             stopped=stopped,
         )
         if is_writer(transport):
@@ -248,25 +224,13 @@ def execute(
         return Outcome(folder, summary, theta)
 
 
-def _receipted(plan: Plan, world: World) -> bool:
-    """Whether a run of several agents keeps receipts: a private one, one over ZeroMQ, or on request."""
-    return plan.network.receipts or not plan.simulation or world.name == "zmq"
-
-
-def _members(plan: Plan, transport: Transport) -> Members | None:
-    """Agents' keys and the name of this start, where receipts or masks need them."""
-    if plan.method.verb == "none" or not (plan.settings.trust == "masked" or _receipted(plan, transport.world)):
-        return None
-    return agree(transport.world, transport.layout.owners)
-
-
-def _masks(plan: Plan, transport: Transport, members: Members | None) -> tuple[dict[int, Masks], Attempts | None]:
+def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:
     """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
     method, world = plan.method, transport.world
     colluders = plan.settings.colluders
-    if not isinstance(method, SumMethod) or colluders is None or members is None:
+    if not isinstance(method, SumMethod) or colluders is None:
         return {}, None
-    masks = agree_on_masks(world, transport.layout.owners, members, plan.texts.shared, colluders)
+    masks = agree_on_masks(world, transport.layout.owners, plan.texts.shared, colluders)
     return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
 
 

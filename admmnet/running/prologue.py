@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data import ENCODING, Records
 from admmnet.errors import CheckFailed, RequestError, RunError
-from admmnet.evidence.receipts import Receipts, digest_of_sum
 from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
@@ -23,7 +24,7 @@ from admmnet.running.readout import TailAverage
 from admmnet.running.rounds import Rounds
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import share
-from admmnet.types import BEFORE
+from admmnet.types import BEFORE, Total
 
 _LOST = (
     "the run was interrupted after it asked for the sum {name}, before the first round: the answer is lost, the charge "
@@ -36,7 +37,6 @@ def run_prologue(
     plan: Plan,
     transport: Transport,
     blocks: list[list[Node]],
-    receipts: Receipts | None,
     attempts: Attempts | None,
     keeper: Keeper,
     folder: Path,
@@ -58,14 +58,12 @@ def run_prologue(
     stages = plan.prologue.stages[len(found.stages) :]
     for stage in stages:
         keeper.known = found.text
-        if receipts is not None and keeper.due(stage.number):
-            receipts.settle(durable=True)
         keeper.save(stage.number, blocks, TailAverage(0))
         if isinstance(stage, WhitenStage) and not encoded:
             _encode(plan, found)
             encoded = True
         if stage.number not in lost:
-            found = _asked(plan, stage, found, transport, blocks, receipts, attempts, keeper)
+            found = _asked(plan, stage, found, transport, blocks, attempts, keeper)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             keeper.notes += (_LOST.format(name=stage.name),)
@@ -159,7 +157,6 @@ def _asked(
     found: Found,
     transport: Transport,
     blocks: list[list[Node]],
-    receipts: Receipts | None,
     attempts: Attempts | None,
     keeper: Keeper,
 ) -> Found:
@@ -174,16 +171,22 @@ def _asked(
         [Node(stage.agent(node.id, plans[node.id]), stage, node.door, node.ledger) for node in block]
         for block in blocks
     ]
-    Rounds(replace(plan, method=stage), transport, nodes, receipts, attempts, keeper).run(stage.number)
+    Rounds(replace(plan, method=stage), transport, nodes, attempts, keeper).run(stage.number)
     for node, asked in zip(_all(blocks), _all(nodes), strict=True):
         node.agent.sent += asked.agent.sent
         node.agent.numbers += asked.agent.numbers
     if isinstance(stage, WhitenStage):
         A = stage.matrix()
-        source = "" if A is None else digest_of_sum(stage.total).hex()
+        source = "" if stage.total is None or A is None else _digest(stage.total)
         return replace(found, whitening=A, source=source, stages=over)
     assert isinstance(stage, CountStage)
     return replace(found, encoding=stage.result(), stages=over)
+
+
+def _digest(total: Total) -> str:
+    """sha256 of a sum and the agents in it."""
+    parts = total.value, np.array(total.agents)
+    return hashlib.sha256(b"".join(hashlib.sha256(part.astype("<i8").tobytes()).digest() for part in parts)).hexdigest()
 
 
 def _all(blocks: list[list[Node]]) -> list[Node]:

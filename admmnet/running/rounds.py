@@ -17,7 +17,6 @@ from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
-    from admmnet.evidence.receipts import Receipts
     from admmnet.running.checkpoint.keeper import Keeper
     from admmnet.types import Vector
 
@@ -30,7 +29,6 @@ class Rounds:
         plan: Plan,
         transport: Transport,
         blocks: list[list[Node]],
-        receipts: Receipts | None,
         attempts: Attempts | None,
         keeper: Keeper | None = None,
     ) -> None:
@@ -38,12 +36,12 @@ class Rounds:
         self._nodes = [node for block in blocks for node in block]
         start = transport.world.start
         self._graph = None if start is None or start.changed is None else plan.graph
-        self._keeper, self._receipts, self._attempts = keeper, receipts, attempts
+        self._keeper, self._attempts = keeper, attempts
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
         plain = plan.faults is None and attempts is None and self._graph is None and not transport.away
         self._together = Together.of(self._nodes) if plain else None
-        transport.inward = self._together is None or receipts is not None
+        transport.inward = self._together is None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int) -> bool:
@@ -74,10 +72,7 @@ class Rounds:
             self._sum(round)
         else:
             outgoing = {node.id: node.outgoing for node in self._nodes}
-            words = None if self._receipts is None else self._receipts.signed(round, outgoing)
-            inbox = exchange(transport, outgoing, round, self._method.size, words)
-            if self._receipts is not None:
-                self._receipts.take(round, inbox)
+            inbox = exchange(transport, outgoing, round, self._method.size)
             self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
             if together is not None:
                 together.absorb(self.heard)
@@ -93,9 +88,6 @@ class Rounds:
         outgoing = {node.id: node.outgoing for node in self._nodes}
         total = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
         summed = total
-        # of every attempt, before anything follows from it: what follows is then the same at all neighbours
-        if self._receipts is not None:
-            self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, summed)
         if self._attempts is not None:
             assert isinstance(self._method, SumMethod)
             spoken = [node.id for node in self._nodes if node.outgoing is not None]

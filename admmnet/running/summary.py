@@ -54,15 +54,14 @@ def summarise(
     seconds: Mapping[str, float],
     notes: Sequence[str],
     pooled: float | None = None,
-    identities: str | None = None,
     *,
     stopped: bool = False,
 ) -> Summary:
     """Return the summary of so many rounds, the same at every process; every ledger is finished.
 
     ``seconds`` are those of this process: ``total``, in proposals (``solve``), in ``exchange``.
-    ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
-    ``stopped`` whether the caller ended the run before its last round.
+    ``pooled`` is the test figure of ``references.pooled_figure``, ``stopped`` whether the caller ended the run before
+    its last round.
     """
     method, data, settings, graph = plan.method, plan.data, plan.settings, plan.graph
     topology, simulation, world = plan.network.topology, plan.simulation, transport.world
@@ -129,7 +128,6 @@ def summarise(
         "baseline": facts.get("baseline"),
         "ledgers": {name: digest for word in words for name, digest in word.digests.items()},
         "manifest": "manifest.json",
-        "identities": identities,
         "starts": starts if len(starts) > 1 else [],
         "away": away_of(starts, rounds, len(graph)) if len(starts) > 1 else {},
         "notes": (

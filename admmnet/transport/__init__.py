@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
@@ -25,24 +24,8 @@ if TYPE_CHECKING:
 
 Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
-Words = Mapping[int, bytes]
-"""Agent to what it says beside that."""
-
-
-class Inbox(dict[int, dict[int, "Vector"]]):
-    """Agent to {neighbour that broadcast: its vector}; ``words`` likewise, of who sent some, also without a vector."""
-
-    words: Mapping[int, Mapping[int, bytes]]
-
-    def __init__(
-        self,
-        vectors: Mapping[int, dict[int, Vector]] = MappingProxyType({}),
-        words: Mapping[int, Mapping[int, bytes]] = MappingProxyType({}),
-    ) -> None:
-        super().__init__(vectors)
-        self.words = words
-
-
+Inbox = dict[int, dict[int, "Vector"]]
+"""Agent to {neighbour that broadcast: its vector}."""
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
 
@@ -100,7 +83,7 @@ class Transport(ABC):
     away : dict
         Agents that take no part in this start, and since which round.
     inward : bool
-        Whether agents of this process are given each other's vectors; else, without words, those of others alone.
+        Whether agents of this process are given each other's vectors; else those of others alone.
     """
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
@@ -119,7 +102,7 @@ class Transport(ABC):
         self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
 
     @abstractmethod
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """Send the vectors of this process's agents to their neighbours and return what arrives from these.
 
         Parameters
@@ -128,9 +111,6 @@ class Transport(ABC):
             Every agent of this process to a float64 vector of shape (d,), or None.
         round : int
             Round, the same everywhere.
-        words : mapping, optional
-            Every agent of this process to bytes, at most 65,535 and at least 1, that travel beside its vector or its
-            silence; given everywhere or nowhere.
         """
 
     @abstractmethod
@@ -178,20 +158,15 @@ class Transport(ABC):
     def close(self) -> None:  # noqa: B027 (not all hold anything)
         """Free what the transport holds."""
 
-    def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
-        """Give every agent of this process copies of its neighbours' vectors, and their words."""
+    def _deliver(self, vectors: dict[int, Vector]) -> Inbox:
+        """Give every agent of this process copies of its neighbours' vectors."""
         if not self.inward:
             found: dict[int, dict[int, Vector]] = {i: {} for i in self.agents}
             for i, j in self._crossing:
                 if j in vectors:
                     found[i][j] = vectors[j].copy()
-            return Inbox(found)
-        return Inbox(
-            {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()},
-            {}
-            if words is None
-            else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},
-        )
+            return found
+        return {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()}
 
 
 def is_writer(transport: Transport) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from admmnet.solvers.radius import MOST
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.types import Matrix, Vector
 
 
-def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int, words: Words | None = None) -> Inbox:
+def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
     """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
-    inbox = transport.exchange(outgoing, round, words)
+    inbox = transport.exchange(outgoing, round)
     for agent, vectors in inbox.items():
         for j, vector in list(vectors.items()):
             if (fault := fault_of(vector, width)) is not None:

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.collective import Failed
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class LocalWorld(World):
 class LocalTransport(Transport):
     """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None}, words)
+        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """See ``Transport.reduce``."""

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from numpy.typing import NDArray
 
 from admmnet.graph.simple import Graph
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.collective import Failed
 from admmnet.transport.stall import STALL
 from admmnet.transport.summing import part_of, total_of
@@ -87,7 +87,7 @@ class MPITransport(Transport):
     """One message a pair of neighbouring ranks and round; agents of one rank hear each other in memory.
 
     A round is two neighbourhood collectives: the length of every vector, 0 for silence, then the vectors. Silence
-    sends no payload. Words are two more.
+    sends no payload.
     """
 
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
@@ -98,15 +98,12 @@ class MPITransport(Transport):
             self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
         self._places = np.argsort(np.concatenate(self.layout.owners))  # of agents among rows by rank
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
         vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         if self._to:
             vectors |= self._across({i: vectors.get(i, np.empty(0)) for i in self.agents})
-            if words is not None:
-                spoken = {i: np.frombuffer(words[i], dtype=np.uint8) for i in self.agents}
-                words = {**words, **{j: said.tobytes() for j, said in self._across(spoken).items()}}
-        return self._deliver(vectors, words)
+        return self._deliver(vectors)
 
     def _across(self, outgoing: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
         """Exchange one array an agent, all of one type, with the neighbouring ranks; empty ones do not arrive."""

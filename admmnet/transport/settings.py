@@ -32,7 +32,6 @@ class NetworkSettings:
         "agents solved together; auto: 1 up to 64 agents, above an eighth of them, at most 128",
         within="[1, 10000]",
     )
-    receipts: bool = in_network(False, "keep signed receipts; private and zmq runs always do", resume=True)
     connect_deadline: float = _deadline(60.0, "seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(10.0, "seconds without a sign of life until a zmq process is lost")
     round_deadline: float | Auto = in_network(

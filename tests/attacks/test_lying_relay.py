@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from admmnet.errors import RunError, StartEnded
-from admmnet.identity.keys import Identity
+from admmnet.identity.keys import Identity, statement
+from admmnet.record.receipts import Receipts
 from admmnet.running.topics import TOPICS
 from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.network import Peer, make_network
@@ -111,16 +115,42 @@ def test_a_second_part_of_a_turn_is_never_sealed(members: list[Member]) -> None:
         members[0]._seal(Kind.PART, 1, 0, b"other")
 
 
-def test_the_digest_of_a_part_is_no_digest_of_its_numbers(members: list[Member]) -> None:
-    """Words are handed round: of a vector on a public grid an unsalted digest could be found by trying."""
-    words = set()
-    for _ in range(2):
-        members[1]._opened(Kind.PART, 0, 0, sealed(members[0], 1, b"the same"))
-        words.add(members[1]._words[0][0].said)
-    assert len(words) == 2
+GRID = [np.arange(k, k + 3.0).tobytes() for k in range(64)]
+"""Vectors that a neighbour's may be: few enough to try them all."""
 
 
-def test_a_start_without_the_newest_word_is_left(members: list[Member]) -> None:
+def test_what_was_said_is_found_by_the_senders_journal_alone(members: list[Member]) -> None:
+    """Words are handed round: of a vector on a public grid a digest without a secret could be found by trying."""
+
+    def word_of_part(payload: bytes, round: int) -> tuple[Word, bytes]:
+        members[0].round = round
+        members[1]._opened(Kind.PART, 0, 0, sealed(members[0], 1, payload))
+        return members[1]._words[0]
+
+    word, data = word_of_part(GRID[17], 3)
+
+    def tried(key: bytes) -> list[bytes]:
+        """Vectors whose digest, by a nonce made with this key, or with it for a nonce, is the word's."""
+        found = []
+        for payload in GRID:
+            nonce = hmac.digest(key, statement("part", word.run, 3, payload), "sha256")
+            digests = [hashlib.sha256(statement("part", one, payload)).digest() for one in (nonce, key)]
+            if word.said in (*digests, hashlib.sha256(payload).digest()):
+                found.append(payload)
+        return found
+
+    own = members[0].network
+    public = [word.run, word.start, word.head, own.digest, *(str(peer.identity) for peer in own.peers)]
+    known = [b"", bytes(32), data, data[:64], *(text.encode() for text in public), *map(bytes.fromhex, public[1:])]
+    assert not any(tried(key) for key in known)
+    assert tried(members[0].key) == [GRID[17]]
+    assert word_of_part(GRID[17], 3)[0].said == word.said  # in a replay
+    assert word_of_part(GRID[17], 4)[0].said != word.said  # nobody sees that a vector is that of another round
+    members[0].key = bytes(32)
+    assert word_of_part(GRID[17], 3)[0].said != word.said
+
+
+def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path: Path) -> None:
     member = members[0]
     assert member.start is not None
     word = Word(member.start.run, member.start.name, 1, 0, 7, 5, 9, "", bytes(32))
@@ -136,6 +166,16 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member]) -> None:
     assert not member._formed(Call(here))
     member._cause = None
     assert member._formed(Call(here, [held]))
+    kept, again = Receipts(tmp_path, member.network, 0), members[2]  # as if its process had begun again
+    (tmp_path / "config.toml").touch()
+    kept.begin(word.run)
+    kept.take(word, held)
+    kept.write(durable=True)
+    kept.close()
+    again.receipts = Receipts(tmp_path, member.network, 2)
+    assert not again._formed(Call(here))
+    again._cause = None
+    assert again._formed(Call(here, [held]))
 
 
 def test_an_agent_that_was_charged_gives_up_the_name_of_its_run_for_no_other(members: list[Member]) -> None:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,14 +53,6 @@ def checkpoint(folder: Path) -> None:
         part.write_text(f"{hashlib.sha256(DEEP.encode()).hexdigest()}\n{DEEP}\n")
 
 
-def receipts(folder: Path) -> None:
-    settings: dict[str, Any] = {"rounds": 2, "seed": 0, "checkpoint_every": 1, "receipts": True}
-    run(RunConfig(topology="path:2", out=str(folder / "one"), **settings))
-    for name in ("summary.json", "manifest.json"):
-        (folder / "one" / name).unlink()
-    deep("one/receipts/identities.json")(folder)
-
-
 CASES: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int]] = {
     "config": (toml("a.toml"), ("run", "a.toml"), 2),
     "network file": (toml("a.toml"), ("agent", "--id", "0", "--network", "a.toml"), 2),
@@ -76,7 +67,7 @@ CASES: dict[str, tuple[Callable[[Path], None], tuple[str, ...], int]] = {
     "settings": (finished("config.toml"), ("plot", "one", "-o", "one.png"), 1),
     "encoding": (finished("encoding.json"), ("evaluate", "one", "--data", "census"), 2),
     "checkpoint": (checkpoint, ("run", "--resume", "one"), 2),
-    "receipts": (receipts, ("run", "--resume", "one"), 2),
+    "receipts": (finished("receipts/words.jsonl"), ("ledger", "verify", "one"), 1),
     "comparison": (deep("grid/compare.json"), ("compare", "--seeds", "0:1", "-o", "grid"), 2),
 }
 

@@ -18,7 +18,7 @@ from admmnet import RunConfig, run
 from admmnet.auditing.bounds import Event, epsilon_gain, event_bound
 from admmnet.data import DataSettings, Records
 from admmnet.errors import RunError
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
@@ -37,8 +37,8 @@ class Lying(LocalTransport):
         super().__init__(world, graph)
         self._message = world.message
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
-        inbox = super().exchange(outgoing, round, words)
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+        inbox = super().exchange(outgoing, round)
         inbox[0][1] = self._message.copy()
         return inbox
 

@@ -10,7 +10,6 @@ masks, in one process. ``start``: keys of 1,000 agents.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import sys
 import time
@@ -20,8 +19,6 @@ import numpy as np
 
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
-from admmnet.evidence.members import Members
-from admmnet.identity.keys import Identity
 from admmnet.masking import Attempt
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import ObjectivePerturbation
@@ -103,15 +100,13 @@ def cost(repeats: int = 3) -> None:
 
 def start(agents: int = 1000, colluders: int = 10) -> None:
     """Print what agreeing on keys takes, and a first and a second set of masks, in seconds an agent."""
-    own = {i: Identity.fresh() for i in range(agents)}
-    members = Members(hashlib.sha256(b"").hexdigest(), {i: key.public for i, key in own.items()}, own, "run")
     begin = time.perf_counter()
-    masks = agree_on_masks(LocalWorld(), [list(own)], members, "", colluders)
+    masks = agree_on_masks(LocalWorld(), [list(range(agents))], "", colluders)
     print(f"agreement of {agents} agents in one process: {time.perf_counter() - begin:.2f} s")
     for number in (1, 2):
         begin = time.perf_counter()
         for one in masks.values():
-            one.words(Attempt(number, tuple(own), colluders), b"", 105)
+            one.words(Attempt(number, tuple(range(agents)), colluders), b"", 105)
         took = (time.perf_counter() - begin) / agents
         print(f"attempt {number}: {1e3 * took:.2f} ms an agent with {colluders + 1} partners")
 

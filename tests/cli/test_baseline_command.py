@@ -155,7 +155,6 @@ def test_settings_of_the_network_in_a_file(setting: Setting, tmp_path: Path, adm
     words |= {"quorum": "all", "trust": "masked", "show": "end", "mixing": "network"}
     numbers = dict.fromkeys(("gate_share", "inexact_share", "beta", "drop"), "0.5")
     values = {key: f'"{word}"' for key, word in words.items()} | numbers | {"growth": "1.5"}
-    values["receipts"] = "true"
     text = f"[{table}]\n{name} = {values.get(name, '3')}\n"
     if name == "budgets":
         text = "[privacy.agents.3]\nepsilon = 1\n"

@@ -12,7 +12,7 @@ from admmnet import RunConfig, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.library import RunResult
 from admmnet.running.plan import Plan
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
@@ -27,10 +27,10 @@ class RecordingTransport(LocalTransport):
         super().__init__(world, graph)
         self._sent = world.sent
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         assert round == len(self._sent)
         self._sent.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
-        return super().exchange(outgoing, round, words)
+        return super().exchange(outgoing, round)
 
 
 class RecordingWorld(LocalWorld):

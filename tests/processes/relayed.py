@@ -16,6 +16,8 @@ import msgspec
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.errors import CheckFailed
+from admmnet.evidence.judge import judged
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys, as_toml, secret_path, write_secret
 from admmnet.transport.hosts.network import read_network
@@ -179,16 +181,20 @@ class Hosts:
             assert model(folder)["theta"].tobytes() == model(local)["theta"].tobytes()
         self.summaries()
 
-    def summaries(self, again: int = 0) -> dict[int, Any]:
-        """Summaries of those that have finished, with one model; their folders verify, alone and beside each other.
+    def summaries(self, again: int = 0, liar: int | None = None) -> dict[int, Any]:
+        """Summaries of those that have finished, with one model; their folders verify beside each other.
 
-        No round is charged twice, but for so many in which an agent died before its answer was on the disk.
+        What does not verify is the word of a liar. No round is charged twice, but for so many in which an
+        agent died before its answer was on the disk.
         """
         paths = {agent: self.folder / str(agent) for agent in range(self.agents)}
         found = {i: json.loads((path / "summary.json").read_bytes()) for i, path in paths.items() if _over(path)}
         for agent in found:
-            others = [word for j in found if j != agent for word in ("--against", str(paths[j]))]
-            assert run_command_line(["ledger", "verify", str(paths[agent]), *others]) == 0
+            try:
+                judged(paths[agent], [paths[j] for j in found if j != agent])
+            except CheckFailed as error:
+                assert liar is not None, error  # noqa: PT017 (it names the liar)
+                assert str(error).startswith(f"agent {liar} has "), error  # noqa: PT017
         assert len({model(paths[agent])["theta"].tobytes() for agent in found}) <= 1
         for path in (path for path in paths.values() if (path / "ledger").exists()):
             for book in read_run(path).ledgers.values():

@@ -21,7 +21,7 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.rounds import Rounds
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 from tests.people_runs import write_people
@@ -79,11 +79,11 @@ class Killing(LocalTransport):
         super().__init__(world, graph)
         self._killer = world.killer
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         self._killer.at("before the exchange", passing=0)
         self._killer.sent(round, outgoing)
         self._killer.at("in the exchange", passing=0)
-        inbox = super().exchange(outgoing, round, words)
+        inbox = super().exchange(outgoing, round)
         self._killer.at("after the exchange", passing=0)
         return inbox
 

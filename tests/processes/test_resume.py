@@ -27,7 +27,7 @@ from admmnet.cli import run_command_line
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.record.reader import look_at
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
@@ -58,11 +58,11 @@ class Logging(LocalTransport):
         super().__init__(world, graph, block)
         self._log = world.log
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         said = [[round, i, v.tobytes().hex()] for i, v in outgoing.items() if v is not None]
         with self._log.open("a") as file:
             file.write("".join(json.dumps(entry) + "\n" for entry in said))
-        return super().exchange(outgoing, round, words)
+        return super().exchange(outgoing, round)
 
 
 class LoggingWorld(LocalWorld):

@@ -44,7 +44,7 @@ class Place:
             "whiten": "on",
         }
         values |= {"checkpoint_every": 1, "out": str(folder / "run"), "account": str(folder / "account"), **mode}
-        self.config = RunConfig(data=data, test=test, receipts=True, **values)
+        self.config = RunConfig(data=data, test=test, **values)
 
     def digests(self) -> set[bytes]:
         """Of the files, the arrays in them and as methods see them, their rows, alone and with their labels."""

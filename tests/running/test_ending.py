@@ -203,7 +203,10 @@ def test_earlier_starts_are_the_agents_own(finished: Path, tmp_path: Path) -> No
     members = {0: [0, 1, 2], 1: [0, 2], 2: [0, 1, 2]}
     starts = [{"number": k, "members": members[k], "round": k, "rule": "go on", "cause": "?"} for k in members]
     entries = msgspec.convert(starts[:2], list[StartEntry])
-    records: list[Record] = [Run(past_of(own).run, {}), *(Began(entry, "", "", "", None) for entry in entries)]
+    records: list[Record] = [
+        Run(past_of(own).run, {}, bytes(32)),
+        *(Began(entry, "", "", "", None) for entry in entries),
+    ]
     (own / JOURNAL).write_bytes(b"".join(map(record_bytes, records)))
     put("summary.json", "starts", value=[{**starts[0], "members": [1]}, starts[2]])(files)
     found = json.loads(received(own, files, "files")["summary.json"])

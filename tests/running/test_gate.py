@@ -1,8 +1,8 @@
-"""The line of the gate: what it was asked and saved is what receipts and ledgers say."""
+"""The line of the gate: what it was asked and saved is what agents have sent, and ledgers say."""
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.report.names import heading
 from admmnet.report.series import gate_line, read_series
 from admmnet.report.tables import run_text
+from admmnet.transport import Inbox, Outgoing
+from admmnet.transport.local import LocalTransport
 
 JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
 GATES: dict[str, dict[str, Any]] = {
@@ -25,26 +27,28 @@ GATES: dict[str, dict[str, Any]] = {
 }
 
 
-def said_and_silent(folder: Path, agent: int) -> tuple[int, int]:
-    """Rounds in which an agent's receipts at its neighbours say something and nothing."""
-    texts = [path.read_text(encoding="utf-8") for path in (folder / "receipts").glob("*.jsonl")]
-    lines = [json.loads(line) for text in texts for line in text.splitlines()]
-    said = {line["round"]: line["said"] is not None for line in lines if line["agent"] == agent}
-    return sum(said.values()), len(said) - sum(said.values())
-
-
 @pytest.mark.parametrize("name", GATES)
-def test_the_gate_s_counts_are_those_of_receipts_and_ledgers(name: str, people: str, tmp_path: Path) -> None:
+def test_the_gate_s_counts_are_those_of_what_was_sent_and_of_ledgers(
+    name: str, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent, exchange = defaultdict[int, list[bool]](list), LocalTransport.exchange
+
+    def noting(own: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+        for i, vector in outgoing.items():
+            sent[i].append(vector is not None)
+        return exchange(own, outgoing, round)
+
+    monkeypatch.setattr(LocalTransport, "exchange", noting)
     common: dict[str, Any] = {"data": people, "topology": "ring:5", "rounds": 6, "epsilon": 20.0, "seed": 3}
-    settings = {"algorithm": "ipp-admm", "receipts": True, **common, **GATES[name]}
+    settings = {"algorithm": "ipp-admm", **common, **GATES[name]}
     result = run(RunConfig(**settings, out=str(tmp_path / "run")))
     gate, entries = result.summary["gate"], result.summary["per_agent"]
-    receipts = [said_and_silent(result.folder, i) for i in range(5)]
+    counts = [(sum(sent[i]), len(sent[i]) - sum(sent[i])) for i in range(5)]
     assert [(one["releases"], one["silent"]) for one in entries if name != "an agent is away"] == [
-        own for own in receipts if name != "an agent is away"
+        own for own in counts if name != "an agent is away"
     ]
     assert gate["saved"] == sum(one["silent"] for one in entries)
-    assert gate["broadcasts"] == gate["saved"] + sum(said for said, _ in receipts)
+    assert gate["broadcasts"] == gate["saved"] + sum(said for said, _ in counts)
     assert (gate["asked"], gate["yes"]) == tuple(sum(one[key] for one in entries) for key in ("asked", "yes"))
     if name == "an agent is away":
         assert gate["broadcasts"] == 5 * 6 - 3

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, RunError, read_run, run
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
 from tests.people_runs import write_people
@@ -24,9 +24,9 @@ class Watched(LocalTransport):
         super().__init__(world, graph)
         self._watch = world.watch
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         self._watch(round)
-        return super().exchange(outgoing, round, words)
+        return super().exchange(outgoing, round)
 
 
 class WatchedWorld(LocalWorld):

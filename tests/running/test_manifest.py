@@ -23,15 +23,17 @@ from tests.run_folders import with_away
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
-SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1, "receipts": True}
+SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1}
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a run with every kind of file, receipts included."""
+    """Folder of a run with every kind of file; of receipts it has what nobody else reads."""
     place = tmp_path_factory.mktemp("finished")
     folder = run(small(write_people(place / "people.npz"), place / "run", **SECRET)).folder
     (folder / "encoding.json").write_text("{}\n")
+    (folder / "receipts").mkdir()
+    (folder / "receipts/identities.json").write_text("of an older version\n")
     seal(folder)
     return folder
 

@@ -26,7 +26,7 @@ from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport import Inbox, Outgoing, Trees, Words
+from admmnet.transport import Inbox, Outgoing, Trees
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Integers, Matrix, Total, Vector
 from tests.processes.launch import DEADLINE
@@ -120,10 +120,10 @@ def watch_transport() -> list[float]:
     exchange, collect, gather = LocalTransport.exchange, LocalTransport.collect, LocalWorld.gather
     reduce = LocalTransport.reduce
 
-    def exchanging(self: LocalTransport, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchanging(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
         for vector in outgoing.values():
             moved.extend([] if vector is None else vector.tolist())
-        return exchange(self, outgoing, round, words)
+        return exchange(self, outgoing, round)
 
     def reducing(
         self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
@@ -317,9 +317,7 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     header = (run.folder / "metrics.csv").read_text().splitlines()[0].split(",")
     assert header == ["round", "agent", "test_error", "releases", "bytes_sent"]
     files = {path.name for path in run.folder.iterdir()}
-    assert files == {
-        *("config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger", "receipts")
-    }
+    assert files == {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
     assert not any(word in run.printed for word in FORBIDDEN)
 
 

@@ -43,7 +43,7 @@ def test_a_private_run_with_an_account_that_is_resumed(tmp_path: Path) -> None:
         {"algorithm": "noisy-gd", "rounds": 2, "epsilon": 0.01, "group_size": 2},
         {"algorithm": "admm", "simulate": True},
         {"algorithm": "ipp-admm", "private": True, **PRIVATE},
-        {"algorithm": "ipp-admm", "epsilon": 1e-4, "rounds": 2, "seed": 0, "receipts": True},
+        {"algorithm": "ipp-admm", "epsilon": 1e-4, "rounds": 2, "seed": 0},
     ],
     ids=lambda values: " ".join(map(str, values.values())),
 )

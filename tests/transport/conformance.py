@@ -13,9 +13,6 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 
-from admmnet.evidence.members import agree
-from admmnet.graph import load_topology
-from admmnet.identity.keys import verify
 from admmnet.transport import World, open_world
 
 from .spoken import GRAPHS, Say, assert_inbox, connected, exchange_rounds, spoken_at
@@ -139,21 +136,6 @@ def agents_may_lie_anywhere(world: World) -> None:
         transport.close()
 
 
-def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
-    owners = world.connect(load_topology("star:7")).layout.owners
-    first, second = agree(world, owners), agree(world, owners)
-    assert (first.run == second.run) == (world.start is not None)  # over hosts of their own it is that of the start
-    assert sorted(first.keys) == list(range(7))
-    assert first.source == ("network" if world.name == "zmq" else "run")
-    assert (
-        world.gather([first.run, first.keys]) == [[first.run, {str(i): k for i, k in first.keys.items()}]] * world.size
-    )
-    for i, identity in first.own.items():
-        assert verify(first.keys[i], identity.sign(b"words"), b"words")
-    assert sorted(first.own) == list(owners[world.rank])
-    assert len(set(first.keys.values())) == (world.size if world.name == "zmq" else 7)
-
-
 CHECKS: tuple[Callable[[World], None], ...] = (
     neighbours_are_heard_bit_for_bit,
     rounds_do_not_mix,
@@ -165,7 +147,6 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     gather_brings_json_values_in_rank_order,
     agents_may_lie_anywhere,
     *SUM_CHECKS,
-    members_agree_on_keys_and_on_the_name_of_the_run,
 )
 
 

@@ -29,7 +29,7 @@ def here(agent: int, **values: Any) -> Here:
 
 def word(agent: int, round: int, **values: Any) -> bytes:
     """Signed word of an agent that has been charged for a round."""
-    known: dict[str, Any] = {"run": RUN, "start": "start", "to": -1, "turn": 3, "lines": 4, "head": "head"}
+    known: dict[str, Any] = {"run": RUN, "start": "start", "to": -1, "turn": 3, "lines": 4, "head": "ab" * 32}
     known |= {"said": bytes(32)} | values
     return sign_word(Word(agent=agent, round=round, **known), IDENTITIES[agent])
 

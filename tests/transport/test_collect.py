@@ -52,7 +52,7 @@ def test_what_is_no_message_is_rejected(word: Vector, told: str | None) -> None:
     faults: list[tuple[int, str]] = []
     heard = {0: {1: np.ones(6), 3: word}}
     transport: Any = SimpleNamespace(
-        exchange=lambda outgoing, round, words: heard, reject=lambda agent, fault: faults.append((agent, fault))
+        exchange=lambda outgoing, round: heard, reject=lambda agent, fault: faults.append((agent, fault))
     )
     found = edge.exchange(transport, {}, 0, 6)
     assert sorted(found[0]) == ([1, 3] if told is None else [1])

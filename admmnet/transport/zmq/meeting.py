@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
 from admmnet.transport.begun import NEVER
-from admmnet.transport.zmq.wire import BadFrame, Name, Round, Signed, Whole, Word, packed, read_word, unpacked
+from admmnet.transport.zmq.wire import BadFrame, Head, Name, Round, Signed, Whole, Word, packed, read_word, unpacked
 
 Edge = tuple[Whole, Whole]
 """A pair of neighbours, the lower first."""
@@ -43,7 +43,7 @@ class Standing(Struct, frozen=True, forbid_unknown_fields=True):
     rounds: Whole = 0
     """Rounds of its run; 0 before it knows them."""
     lines: Whole = 0
-    head: Name = ""
+    head: Head = ""
     """Of its ledger."""
 
 

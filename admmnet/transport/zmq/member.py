@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import hmac
 import secrets
 import time
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import zmq
 from msgspec.structs import asdict, replace
@@ -62,8 +63,22 @@ PATIENCE = 3600.0
 SHUTDOWN = 10.0
 """Seconds for last frames to leave."""
 _LINE = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-_NONCE = 16
-"""Bytes with which the digest of a part is made: its numbers may be few, and cannot be found by trying."""
+
+
+class Keeper(Protocol):
+    """Where the words go that an agent hears (``record.receipts.Receipts``)."""
+
+    def begin(self, run: str) -> list[bytes]:
+        """Keep from here on words of a run of this name; return the newest one of each agent that is there already."""
+
+    def take(self, word: Word, data: bytes) -> None:
+        """Keep a word, and as it came."""
+
+    def write(self, *, durable: bool = False) -> None:
+        """Write what has come; RunError if the disk refuses."""
+
+    def close(self) -> None:
+        """Let the file go."""
 
 
 class RunEnded(StartEnded):
@@ -89,7 +104,8 @@ class Member:
 
     ``settings`` are digests of public values that must be the same at every process. Where one command has started
     all, ``shared_folder``, it speaks for them. ``charged`` returns highest charged round, ledger lines and head;
-    ``staged`` returns the end that this agent has signed.
+    ``staged`` returns the end that this agent has signed. ``receipts`` keep what others have signed.
+    ``round`` is that of the parts which it sends; with ``key``, which is in its journal alone, their digests are made.
     """
 
     def __init__(
@@ -113,12 +129,14 @@ class Member:
         self._identities, self._quorum = [str(peer.identity) for peer in network.peers], quorum
         self._session, self._line = secrets.token_hex(16), Line()
         self.start: Start | None = None
-        self.turn = 0
+        self.turn = self.round = 0
+        self.key = secrets.token_bytes(32)
         self.ended: AdmmnetError | None = None
         self.end: End | None = None
         self.files: End | None = None
         self.charged: Callable[[], tuple[int, int, str]] = lambda: (NEVER, 0, "")
         self.staged: Callable[[], End | None] = lambda: None
+        self.receipts: Keeper | None = None
         self.up, self.bytes_sent, self.dropped, self.waiting = False, 0, 0, Waiting()
         self._cause: tuple[str, int | None] | None = None
         self._parts: dict[int, dict[int, bytes]] = {}
@@ -176,6 +194,7 @@ class Member:
         self.start, self._name, self._cause, self._here = None, b"", None, word
         self.files = None
         self._bound = standing.run if standing.c > NEVER else ""
+        self._recall(standing.run)
         while True:
             if self.up and not self._told:  # each time that the line stands anew: the relay may know nothing
                 self._told = True
@@ -206,6 +225,7 @@ class Member:
             return False
         if self.rank not in start.here:
             return False
+        self._recall(start.run)
         self.start, self._name, self.turn = start, bytes.fromhex(start.name), 0
         self._line.forget(2**53)
         held = [(i, word) for i, (word, _) in self._words.items() if word.run == start.run]
@@ -283,7 +303,9 @@ class Member:
         if (to, turn) in self._sealed:
             raise RunError(f"a second part of turn {turn} for {self.names[to]}: this is a fault of admmnet")
         self._sealed.add((to, turn))
-        nonce = secrets.token_bytes(_NONCE)
+        assert self.start is not None
+        # its numbers may be few: without the nonce nobody finds them by trying, and equal parts of a round have one
+        nonce = hmac.digest(self.key, statement("part", self.start.run, self.round, payload), "sha256")
         word = self._word(to, turn, hashlib.sha256(statement("part", nonce, payload)).digest())
         content = packed((word, nonce, payload))
         sealed = self._cipher(self.rank, to).encrypt(
@@ -316,6 +338,7 @@ class Member:
         self._wait(lambda: whom - box.keys())
         found = {sender: self._opened(kind, sender, turn, box[sender]) for sender in sorted(whom)}
         del self._parts[turn]
+        self._settle()
         return found
 
     def _opened(self, kind: Kind, sender: int, turn: int, sealed: bytes) -> bytes:
@@ -342,6 +365,18 @@ class Member:
             self._proofs[word.agent] = [known[1], data]
         if known is None or known[0].run != word.run or known[0].age <= word.age:
             self._words[word.agent] = word, data
+        if self.receipts is not None:
+            self.receipts.take(word, data)
+
+    def _recall(self, run: str) -> None:
+        """Know words that this agent has kept in a run: it takes part in no start that leaves them out."""
+        for data in () if self.receipts is None else self.receipts.begin(run):
+            word = read_word(data, self._identities)
+            self._words[word.agent] = word, data
+
+    def _settle(self, *, durable: bool = False) -> None:
+        if self.receipts is not None:
+            self.receipts.write(durable=durable)
 
     def _heard(self, turn: int, whom: Set[int], topic: str | None) -> dict[int, Any]:
         """Wait for words to all; what the relay gives must be signed by these agents for this turn."""
@@ -361,6 +396,7 @@ class Member:
                 self._liar(turn)
         if found.keys() != whom:
             self._liar(turn)
+        self._settle()
         return found
 
     def _liar(self, turn: int) -> NoReturn:
@@ -402,6 +438,8 @@ class Member:
 
     def check(self) -> None:
         """Leave the start if something has ended it, or the run."""
+        if self.ended is not None or self.end is not None or self._cause is not None:
+            self._settle(durable=True)
         if self.ended is not None:
             raise self.ended
         if self.end is not None:
@@ -428,6 +466,7 @@ class Member:
         Finished if most have signed another one.
         """
         assert self.start is not None
+        self._settle(durable=True)
         self.give(end)
         said = Signature(end.digest, self._signature(self.start.run, end.digest))
         self._speak(END, self._next(), self.topics.write(END, said))
@@ -556,6 +595,7 @@ class Member:
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
+        self._settle(durable=True)
         self.abort(error.exit_code, error.public)
         error.shared, self.ended = True, error
         self.close()
@@ -564,6 +604,8 @@ class Member:
     def close(self) -> None:
         """Close the line; safe to call twice."""
         atexit.unregister(self.close)
+        if self.receipts is not None:
+            self.receipts.close()
         if self._dealer.closed:
             return
         self._monitor.close(0)

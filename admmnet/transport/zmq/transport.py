@@ -11,7 +11,7 @@ import numpy as np
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
 from admmnet.graph.simple import Graph
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.begun import Begun
 from admmnet.transport.collective import Failed
 from admmnet.transport.summing import part_of, total_of
@@ -20,8 +20,8 @@ from admmnet.transport.zmq.topics import ROWS
 from admmnet.transport.zmq.wire import BadFrame, Failure, integers, numbers, packed, payload_of, unpacked
 from admmnet.types import Integers, Matrix, Total, Vector
 
-_Spoken = list[tuple[int, bytes | None, bytes]]
-"""Agents of a process, the vector that each broadcasts, and its words."""
+_Spoken = list[tuple[int, bytes | None]]
+"""Agents of a process, and the vector that each broadcasts."""
 
 
 def figures_of(member: Member) -> dict[str, Any]:
@@ -92,21 +92,15 @@ class ZmqTransport(Transport):
             if not world.graph.has_edge(world.rank, self._owner[j]):
                 raise RequestError(f"agents {i} and {j} are neighbours in the graph, but not in the network file")
 
-    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
         vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         payloads = {i: payload_of(vector) for i, vector in vectors.items()}
-        parts = dict[int, bytes]()
-        for peer, agents in self._to.items():
-            spoken: _Spoken = [(i, payloads.get(i), b"" if words is None else words[i]) for i in agents]
-            parts[peer] = packed(spoken)
+        parts = {peer: packed([(i, payloads.get(i)) for i in agents]) for peer, agents in self._to.items()}
+        self._member.round = round
         for peer, part in self._member.exchange(parts).items():
-            for j, sent, said in self._spoken(peer, part):
-                if sent is not None:
-                    vectors[j] = numbers(sent)
-                if words is not None:
-                    words = {**words, j: said}
-        return self._deliver(vectors, words)
+            vectors |= {j: numbers(sent) for j, sent in self._spoken(peer, part) if sent is not None}
+        return self._deliver(vectors)
 
     def _spoken(self, peer: int, payload: bytes) -> _Spoken:
         expected = self._from.get(peer, [])
@@ -114,7 +108,7 @@ class ZmqTransport(Transport):
             spoken: _Spoken = unpacked(payload, _Spoken) if expected else []
         except BadFrame:
             spoken = []
-        if [i for i, _, _ in spoken] != expected or any(len(sent or b"") % 8 for _, sent, _ in spoken):
+        if [i for i, _ in spoken] != expected or any(len(sent or b"") % 8 for _, sent in spoken):
             self._member.reject(peer, f"agent {peer} sent no vectors in a part")
         return spoken
 
@@ -143,6 +137,7 @@ class ZmqTransport(Transport):
                 found = found + self._part(child, payload, own.size, carrying.branch[child])
             return payload_of(found, "<i8")
 
+        self._member.round = round
         total = self._member.sum_up(part)
         root, found = carrying.root, integers(total) if len(total) == 8 * own.size else own[:0]
         if not len(found) or self._outside(found, tree.agents):

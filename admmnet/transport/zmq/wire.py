@@ -27,6 +27,8 @@ Whole = Annotated[int, Meta(ge=0, lt=2**53)]
 Round = Annotated[int, Meta(ge=NEVER, lt=2**31)]
 Text = Annotated[str, Meta(max_length=1000)]
 Name = Annotated[str, Meta(max_length=64)]
+Head = Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?(?!\n)$", max_length=64)]
+"""sha256 of the last line of a ledger; "" of none."""
 Signed = Annotated[bytes, Meta(min_length=SIGNATURE, max_length=SIGNATURE + 1000)]
 """A word behind the signature of its agent."""
 
@@ -171,8 +173,8 @@ class Word(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     round: Round
     """Highest round that its agent has been charged for; ``NEVER`` in seeded runs."""
     lines: Whole
-    head: Name
-    """Of its ledger."""
+    head: Head
+    """Of its ledger: lines, and the head."""
     said: Annotated[bytes, Meta(min_length=32, max_length=32)]
     """Digest of what it goes with."""
 

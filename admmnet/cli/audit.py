@@ -13,7 +13,7 @@ from admmnet.cli.flags import executor_flag, jobs_flag, output_flags
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import known_settings
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
-from admmnet.experiments.parsing import OWN, parse_entry
+from admmnet.experiments.parsing import REASONS, parse_entry
 from admmnet.gone import GONE
 from admmnet.methods import METHODS
 from admmnet.record.format import count, epsilon, number
@@ -30,7 +30,7 @@ def refused() -> set[str]:
     """Settings that an audit cannot have."""
     own = known_settings().items()
     elsewhere = {name for name, setting in own if setting.about.table not in TABLES} - GIVEN
-    return elsewhere | {*OWN, "answer"} - {"epsilon", "seed"}
+    return elsewhere | {*REASONS, "answer"} - {"epsilon", "seed"}
 
 
 class _Audit(SettingsCommand):

@@ -13,8 +13,8 @@ import click
 from admmnet.cli.flags import executor_flag, jobs_flag, lines, notes, output_flags
 from admmnet.cli.progress import Bar
 from admmnet.cli.settings import SettingsCommand, given_in, words_after
-from admmnet.errors import RequestError, RunError
-from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_part, parse_seeds
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.experiments.parsing import REASONS, listed, parse_entry, parse_epsilons, parse_part, parse_seeds
 from admmnet.experiments.progress import Watch
 from admmnet.files import read_toml
 from admmnet.record.format import count, size
@@ -73,7 +73,7 @@ class _Compare(SettingsCommand):
 
 
 @click.command(
-    cls=_Compare, hidden=set(OWN) - {"out"}, changes={"out": {"help": "folder; the same again goes on with it"}}
+    cls=_Compare, hidden=set(REASONS) - {"out"}, changes={"out": {"help": "folder; the same again goes on with it"}}
 )
 @click.argument("grid", required=False, metavar="[GRID.toml|DIR]")
 @click.option("--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare")
@@ -109,12 +109,11 @@ def compare(
     from admmnet.cli.compare_table import print_comparison
     from admmnet.experiments import compare as run_grid
     from admmnet.experiments.driver import WHOLE, summed_up
-    from admmnet.experiments.pool import Failure
 
     wanted: dict[str, Any] = _there(Path(grid), flags) if grid and Path(grid).is_dir() else _wanted(grid, flags)
     if plot is not None and len(wanted) > 1:
         raise RequestError(f"--plot {plot} is for one picture, and {grid} has {len(wanted)} places: leave it out")
-    answers, failures = dict[str, Any](), dict[str, Failure]()
+    answers, failures = dict[str, Any](), dict[str, AdmmnetError]()
     picture, own = None if plot is None else Path(plot), WHOLE if part is None else parse_part(part)
     for name, one in wanted.items():
         try:
@@ -126,9 +125,9 @@ def compare(
         except RequestError as error:
             if len(wanted) == 1:
                 raise
-            failures[name] = Failure(error.exit_code, str(error))  # a set that is not here stops no other
+            failures[name] = error  # a set that is not here stops no other
             continue
-        answers[name] = result.as_dict()
+        answers[name] = result.told
         failures |= {f"{name}: {words}" if name else words: failed for words, failed in result.failed.items()}
         if not quiet and not as_json:
             print(f"\n{name}\n" if name else "", end="")
@@ -139,9 +138,9 @@ def compare(
     if as_json and not quiet:
         print(json.dumps(answers.get("", answers), indent=2))
     for words, failed in failures.items():
-        print(f"failed: {words}: {failed.message}", file=sys.stderr)
+        print(f"failed: {words}: {failed}", file=sys.stderr)
         if debug:
-            print(failed.trace, file=sys.stderr)
+            print(*getattr(failed, "__notes__", ()), file=sys.stderr)
     if failures:
         raise RunError(f"{len(failures)} failed, see above; they are in no table, and the same call tries them again")
 

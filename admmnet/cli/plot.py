@@ -18,7 +18,7 @@ from admmnet.errors import RequestError
     "--panels", metavar="NAME,...", help="error, loss, privacy, gap, broadcasts, graph (default: all that the run has)"
 )
 @click.option("--width", type=click.Choice(["column", "page"]), default="page", help="3.4 or 7 inches")
-@click.option("--title", metavar="TEXT", help="heading (default: method, data, agents, budget)")
+@click.option("--title", metavar="TEXT", help="heading (default: data and method)")
 def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
     """Draw error, loss, privacy, consensus gap and broadcasts of runs, and the graph of one."""
     from admmnet.report.run_plot import plot_run

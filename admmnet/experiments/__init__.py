@@ -6,7 +6,7 @@
 
     if __name__ == "__main__":  # the runs are spread over processes that import this file again
         wanted = Comparison(algorithms=("pp-admm", "ipp-admm:published"), epsilons=(0.5, 1.0), out="runs/two")
-        print(compare(wanted).lines)
+        print(compare(wanted).told["lines"])
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ from statistics import fmean
 from typing import Any
 
 from admmnet.config.defaults import with_delta
-from admmnet.errors import RequestError, RunError
-from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, Line, facts_of, row_of
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, facts_of, line_of, over, row_of
 from admmnet.experiments.folder import csv_text, opened
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.holdout import Reader
 from admmnet.experiments.parsing import Values, said
 from admmnet.experiments.picture import picture_of
-from admmnet.experiments.pool import Call, Failure, Pool
+from admmnet.experiments.pool import Call, Pool, at
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import cost, counted, run_cell
 from admmnet.files import load_json, refusing, write_whole
@@ -111,7 +111,7 @@ class Session:
     def __init__(self, grid: Grid, pool: Pool, read: Reader | None = None) -> None:
         self.grid, self.folder, self.pool, self.read = grid, grid.folder, pool, read
         self.choices: dict[Case, Choice] = {}
-        self.failed: dict[str, Failure] = {}
+        self.failed: dict[str, AdmmnetError] = {}
 
     def choose_delta(self) -> None:
         """Read the data, and choose delta where it is open: one for all methods, by the smallest agent's records."""
@@ -129,8 +129,8 @@ class Session:
         """Answers of all tasks in their order; the first refusal is raised."""
         answers = dict(self.pool.run(tasks))
         for number in range(len(tasks)):
-            if isinstance(answers[number], Failure):
-                raise answers[number].error()
+            if isinstance(answers[number], AdmmnetError):
+                raise answers[number]
         return [answers[number] for number in range(len(tasks))]
 
     def note(self, **found: Any) -> None:
@@ -155,10 +155,10 @@ class Session:
             calls.append(Call(cell.words, run_cell, (self.read, self.grid.config(cell), place, cell.trial)))
         for number, answer in self.pool.run(calls, phase, len(cells) - len(missing)):
             cell = missing[number]
-            if isinstance(answer, Failure) and answer.code == RunError.exit_code:
+            if isinstance(answer, RunError):
                 self.failed[cell.words] = answer
-            elif isinstance(answer, Failure):
-                self.grid.refuse(cell.case, cell.values, replace(answer, message=f"{cell.words}: {answer.message}"))
+            elif isinstance(answer, AdmmnetError):
+                self.grid.refuse(cell.case, cell.values, at(cell.words, answer))
 
     def trials(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
         """Trials of these pieces."""
@@ -169,7 +169,7 @@ class Session:
         """Runs of these pieces, seeds outermost."""
         for case, _ in pieces:
             if self.grid.tried(case) and not self.known(case):
-                self.failed[case.words] = Failure(RunError.exit_code, "not run, because trials of it failed")
+                self.failed[case.words] = RunError("not run, because trials of it failed")
         cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.known(case) for seed in seeds]
         return sorted(cells, key=lambda cell: cell.seed)
 
@@ -223,37 +223,37 @@ class Session:
         if not found and part == WHOLE and not self.failed:
             raise (grid.first_refusal() if grid.refused else RequestError(f"no run in {self.folder} has finished"))
         rows = {cell: row_of(cell, summary) for cell, summary in found.items()}
-        places = dict.fromkeys((cell.case.entry, cell.case.epsilon) for cell in rows)
-        lines = [Line(*at, tuple(row for cell, row in rows.items() if cell.case[:2] == at)) for at in places]
+        places = dict.fromkeys(cell.case[:2] for cell in rows)
         splits: dict[int, list[dict[str, Any]]] = {}
         for cell, summary in found.items():
             splits.setdefault(cell.case.data_seed, []).append(summary)
-        assert grid.delta is not None
-        result = CompareResult(
-            folder=self.folder,
-            delta=grid.delta,
-            data=tuple(facts_of(own, seed) for seed, own in sorted(splits.items())),
-            rows=rows,
-            lines=tuple(lines),
-            choices=tuple(self.choices.values()),
-            failed=self.failed,
-            refused={
-                at: next(iter(reasons.values()))
-                for at, reasons in grid.refused.items()
-                if len(reasons) == len(grid.candidates[at[0]])
-            },
-            missing=wanted - len(found),
-            notes=tuple(self._notes([*found.values()])),
-            pictures=(),
-            undrawn=None,
-        )
-        picture, pictures = picture_of(result), (self.folder / "compare.png", *([plot] if plot else []))
+        data = [facts_of(own, seed) for seed, own in sorted(splits.items())]
+        refused = [
+            {"name": entry.text, "epsilon": epsilon, "reason": str(next(iter(reasons.values())))}
+            for (entry, epsilon), reasons in grid.refused.items()
+            if len(reasons) == len(grid.candidates[entry])
+        ]
+        told = {
+            "folder": str(self.folder),
+            "delta": grid.delta,
+            "data": data,
+            "metric": "mean-squared-error" if data and data[0]["task"] == "real" else "error",
+            "references": {name: over(data, name) for name in ("larger_class", "pooled")} if data else {},
+            "lines": [line_of(*at, [row for cell, row in rows.items() if cell.case[:2] == at]) for at in places],
+            "tuning": [choice.as_dict() for choice in self.choices.values()],
+            "failed": [{"run": words, "reason": str(error)} for words, error in self.failed.items()],
+            "refused": refused,
+            "missing": wanted - len(found),
+            "notes": [*self._notes([*found.values()])],
+            "csv": str(self.folder / "compare.csv"),
+        }
+        picture, pictures = picture_of(told), (self.folder / "compare.png", *([plot] if plot else []))
         undrawn: str | None = "no picture was drawn: nothing that has an epsilon has finished"
-        if picture is not None and (undrawn := drawn(picture, *pictures)) is None:
-            result = replace(result, pictures=pictures)
-        result = replace(result, undrawn=undrawn)
-        self.note(**{name: value for name, value in result.as_dict().items() if name != "delta"})
-        return result
+        if picture is not None:
+            undrawn = drawn(picture, *pictures)
+        told["pictures"] = [str(path) for path in pictures if undrawn is None]
+        self.note(**{name: value for name, value in told.items() if name != "delta"})
+        return CompareResult(self.folder, told, rows, tuple(self.choices.values()), self.failed, undrawn)
 
     def _notes(self, summaries: Sequence[dict[str, Any]]) -> Iterable[str]:
         grid = self.grid
@@ -270,7 +270,7 @@ class Session:
             )
         for (entry, _), reasons in grid.refused.items():
             if len(reasons) < len(grid.candidates[entry]):
-                yield from (f"not tried: {failure.message}" for failure in reasons.values())
+                yield from (f"not tried: {error}" for error in reasons.values())
         weaker = {s["algorithm"] for s in summaries if s["privacy"]["adjacency"] == "zero-out"}
         names = ", ".join(entry.text for entry in grid.entries if entry.private and entry.algorithm in weaker)
         if names:

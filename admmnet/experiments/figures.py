@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
+from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Case, Cell
 from admmnet.experiments.parsing import Entry, Values
-from admmnet.experiments.pool import Failure
 
 COLUMNS = (
     *("algorithm", "method", "accountant", "adjacency", "epsilon_target", "epsilon_proven", "epsilon_published"),
@@ -35,41 +35,21 @@ def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
     return {name: said.get(name) for name in COLUMNS}
 
 
-class Line(NamedTuple):
-    """A method at an epsilon, over its finished runs in the order of their seeds."""
+def over(rows: Sequence[Row], name: str, kind: Callable[[list[float]], float] = fmean) -> float | None:
+    """Mean of a column, or another figure of it, None where any value is undefined."""
+    values = [row[name] for row in rows]
+    return None if None in values else kind(values)
 
-    entry: Entry
-    epsilon: float | None
-    rows: tuple[Row, ...]
 
-    def mean(self, name: str) -> float | None:
-        """Mean of a column, None where any value is undefined."""
-        values = [row[name] for row in self.rows]
-        return None if None in values else fmean(values)
-
-    def most(self, name: str) -> float | None:
-        """Largest value of a column, None where any is undefined."""
-        values = [row[name] for row in self.rows]
-        return None if None in values else max(values)
-
-    @property
-    def error(self) -> float | None:
-        """Mean test error."""
-        return self.mean("test_error")
-
-    @property
-    def spread(self) -> float | None:
-        """Sample standard deviation of the test error, None of one run."""
-        values = [row["test_error"] for row in self.rows]
-        return None if None in values or len(values) < 2 else stdev(values)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the line for JSON."""
-        found = {"name": self.entry.text, **asdict(self.entry), "epsilon": self.epsilon, "seeds": len(self.rows)}
-        found |= {name: self.most(name) for name in ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")}
-        found |= {name: self.mean(name) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
-        found |= {name: self.rows[0][name] for name in ("colluders", "adjacency")}
-        return found | {"error": self.error, "spread": self.spread, "errors": [row["test_error"] for row in self.rows]}
+def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> dict[str, Any]:
+    """A method at an epsilon, over its finished runs in the order of their seeds; ``spread`` needs two."""
+    found = {"name": entry.text, **asdict(entry), "epsilon": epsilon, "seeds": len(rows)}
+    found |= {name: over(rows, name, max) for name in ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")}
+    found |= {name: over(rows, name) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
+    found |= {name: rows[0][name] for name in ("colluders", "adjacency")}
+    spread = over(rows, "test_error", stdev) if len(rows) > 1 else None
+    errors = [row["test_error"] for row in rows]
+    return found | {"error": over(rows, "test_error"), "spread": spread, "errors": errors}
 
 
 class Choice(NamedTuple):
@@ -100,63 +80,19 @@ class Choice(NamedTuple):
         }
 
 
-@dataclass(frozen=True)
-class CompareResult:
+class CompareResult(NamedTuple):
     """What a comparison leaves in memory.
 
-    ``folder`` holds compare.json, compare.csv, compare.png and the run folders; ``data`` are facts and references of
-    each split of the data. ``rows`` is the content of compare.csv by its runs, and ``lines`` sums it up over seeds.
-    ``failed`` and ``refused`` have reasons by what did not run, of ``missing`` runs in all. ``notes`` must be known to
-    quote the figures; ``undrawn`` says why there is no picture, with the remedy.
+    ``told`` has all that ``--json`` prints; rows are those of compare.csv by their runs. ``failed`` has errors by what
+    did not run; ``undrawn`` says why there is no picture, with the remedy.
     """
 
     folder: Path
-    delta: float
-    data: tuple[dict[str, Any], ...]
+    told: dict[str, Any]
     rows: dict[Cell, Row]
-    lines: tuple[Line, ...]
     choices: tuple[Choice, ...]
-    failed: dict[str, Failure]
-    refused: dict[tuple[Entry, float | None], Failure]
-    missing: int
-    notes: tuple[str, ...]
-    pictures: tuple[Path, ...]
+    failed: dict[str, AdmmnetError]
     undrawn: str | None
-
-    @property
-    def metric(self) -> str:
-        """What test figures are: ``error``, or ``mean-squared-error`` of real targets."""
-        return "mean-squared-error" if self.data[0]["task"] == "real" else "error"
-
-    @property
-    def larger_class(self) -> float | None:
-        """Test error of the larger class, or of real targets' mean, averaged over splits."""
-        return _mean([data["larger_class"] for data in self.data])
-
-    @property
-    def pooled(self) -> float | None:
-        """Test error of the optimum without privacy on all training records, averaged over splits."""
-        return _mean([data["pooled"] for data in self.data])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the result for JSON, without the rows, which compare.csv holds."""
-        return {
-            "folder": str(self.folder),
-            "delta": self.delta,
-            "data": list(self.data),
-            "references": {"larger_class": self.larger_class, "pooled": self.pooled},
-            "lines": [line.as_dict() for line in self.lines],
-            "tuning": [choice.as_dict() for choice in self.choices],
-            "failed": [{"run": words, "reason": failed.message} for words, failed in self.failed.items()],
-            "refused": [
-                {"name": entry.text, "epsilon": epsilon, "reason": failure.message}
-                for (entry, epsilon), failure in self.refused.items()
-            ],
-            "missing": self.missing,
-            "notes": list(self.notes),
-            "csv": str(self.folder / "compare.csv"),
-            "pictures": [str(picture) for picture in self.pictures],
-        }
 
 
 def facts_of(summaries: Sequence[dict[str, Any]], data_seed: int) -> dict[str, Any]:
@@ -165,8 +101,3 @@ def facts_of(summaries: Sequence[dict[str, Any]], data_seed: int) -> dict[str, A
     held = found["references"]
     own = {"larger_class": held.get("larger_class", held.get("mean")), "pooled": held["pooled"]}
     return {"data_seed": data_seed, "agents": found["agents"], **found["data"], **own}
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if len(known) == len(values) else None

@@ -13,8 +13,7 @@ from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.folder import refuse_others, sums_of
-from admmnet.experiments.parsing import OWN, PROCESSES, Entry, Values, having, parse_entries, parse_tune, said, short
-from admmnet.experiments.pool import Failure
+from admmnet.experiments.parsing import REASONS, Entry, Values, having, parse_entries, parse_tune, said, short
 from admmnet.version import __version__
 
 TRIAL_SEEDS = 1_000_000
@@ -116,7 +115,7 @@ class Grid:
         self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
         self._check_tuning()
         self.delta: float | None = None
-        self.refused: dict[tuple[Entry, float | None], dict[Values, Failure]] = {}
+        self.refused: dict[tuple[Entry, float | None], dict[Values, AdmmnetError]] = {}
         self.fixed: dict[str, str] = {}
         configs = []
         for case in self.cases():  # one for every combination that can be wrong in itself
@@ -124,7 +123,7 @@ class Grid:
                 try:
                     configs.append(self.config(Cell(case, self.seeds[0], values)))
                 except AdmmnetError as error:
-                    self.refuse(case, values, Failure(error.exit_code, str(error)))
+                    self.refuse(case, values, error)
         if not configs:
             raise self.first_refusal()
         self.sample = next((config for config in configs if not config.baseline), configs[0])
@@ -133,7 +132,7 @@ class Grid:
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
 
     def _refuse_own(self, settings: Mapping[str, Any]) -> None:
-        for name in sorted(set(settings) & set(OWN)):
+        for name in sorted(settings.keys() & REASONS.keys()):
             if name == "transport" and settings[name] in ("auto", "local"):
                 continue
             raise RequestError(f"{name} = {settings[name]!r} does not go with compare: {REASONS[name]}")
@@ -149,13 +148,13 @@ class Grid:
                 f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
             )
 
-    def refuse(self, case: Case, values: Values, failure: Failure) -> None:
+    def refuse(self, case: Case, values: Values, error: AdmmnetError) -> None:
         """Leave a combination out, on all splits."""
-        self.refused.setdefault(case[:2], {}).setdefault(values, failure)
+        self.refused.setdefault(case[:2], {}).setdefault(values, error)
 
     def first_refusal(self) -> AdmmnetError:
         """The first reason of all."""
-        return next(iter(next(iter(self.refused.values())).values())).error()
+        return next(iter(next(iter(self.refused.values())).values()))
 
     def tried(self, case: Case) -> list[Values]:
         """Return the combinations that are possible."""
@@ -241,27 +240,6 @@ class Grid:
         """Settings of a run on each split by which delta is chosen; of one split where it is not."""
         seeds = self.data_seeds if self.delta is None else self.data_seeds[:1]
         return [self.sample.changed(data_seed=seed) for seed in seeds]
-
-
-REASONS = {
-    "algorithm": "name the methods with --algorithms",
-    "method": "write it behind the method's name, as in --algorithms pp-admm:published",
-    "accountant": "write it behind the method, as in --algorithms pp-admm:published:proven",
-    "epsilon": "name the budgets with --epsilons",
-    "seed": "name the seeds with --seeds; a comparison is a simulation",
-    **dict.fromkeys(
-        ("account", "no_account"), "an account adds up runs that a person makes; a comparison is a simulation"
-    ),
-    "group_size": "its epsilons are a record's",
-    "no_test": "it counts errors on test records",
-    "private": "a comparison is a simulation: its figures depend on the records",
-    "out": "name the comparison's folder with -o",
-    **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
-    "checkpoint_every": "a comparison goes on with the run that was interrupted, from its start",
-    "resume": "the same call of compare goes on where it stopped",
-    "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
-}
-"""Why a setting of `run` is not one of a comparison."""
 
 
 def _default(name: str) -> Any:

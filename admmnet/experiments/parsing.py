@@ -16,11 +16,24 @@ Values = tuple[tuple[str, Any], ...]
 
 PROCESSES = tuple(name for name, own in known_settings().items() if own.about.resume and name != "measure_every")
 """Settings that say how agents are run, and change no vector."""
-OWN = (
-    *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),
-    *("no_test", "private", "out", "resume", "budgets", *PROCESSES),
-)
-"""Settings of a run that a comparison fills in itself, or cannot have."""
+REASONS = {
+    "algorithm": "name the methods with --algorithms",
+    "method": "write it behind the method's name, as in --algorithms pp-admm:published",
+    "accountant": "write it behind the method, as in --algorithms pp-admm:published:proven",
+    "epsilon": "name the budgets with --epsilons",
+    "seed": "name the seeds with --seeds; a comparison is a simulation",
+    **dict.fromkeys(
+        ("account", "no_account"), "an account adds up runs that a person makes; a comparison is a simulation"
+    ),
+    "group_size": "its epsilons are a record's",
+    "no_test": "it counts errors on test records",
+    "private": "a comparison is a simulation: its figures depend on the records",
+    "out": "name the comparison's folder with -o",
+    **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
+    "resume": "the same call of compare goes on where it stopped",
+    "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
+}
+"""Settings of a run that a comparison fills in itself, or cannot have, each with the reason."""
 
 
 def tunable() -> set[str]:

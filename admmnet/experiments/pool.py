@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
@@ -61,20 +61,12 @@ class Call:
         return hashlib.sha256(repr(asked).encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class Failure:
-    """The error that ended a task."""
-
-    code: int
-    message: str
-    trace: str = ""
-
-    def error(self) -> AdmmnetError:
-        """Return it as an exception."""
-        error = kind_of(self.code)(self.message)
-        if self.trace:
-            error.add_note(self.trace)
-        return error
+def at(words: str, error: AdmmnetError) -> AdmmnetError:
+    """The same error, which begins with these words."""
+    found = kind_of(error.exit_code)(f"{words}: {error}")
+    for note in getattr(error, "__notes__", ()):
+        found.add_note(note)
+    return found
 
 
 class Pool:
@@ -97,7 +89,7 @@ class Pool:
         """Work through the tasks of a phase, of which so many were done by earlier calls.
 
         A phase of runs has a name; what prepares them has none. Yields numbers of tasks, in the order in which they
-        end, with an answer or a ``Failure``; RunError if a process was ended from outside.
+        end, with an answer or the error, which has its trace as a note; RunError if a process was ended from outside.
         """
         self._watch.phase(phase, len(tasks) + done, done)
         here = self._executor is None and self.jobs == 1
@@ -119,18 +111,18 @@ class Pool:
         missing = [name for name, answer in found.items() if answer is None]
         with refusing(f"make the folder {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
-        failures: list[Failure] = []
+        failures: list[AdmmnetError] = []
         for number, answer in self.run([calls[name] for name in missing], phase, len(calls) - len(missing)):
             name = missing[number]
-            if isinstance(answer, Failure):
-                failures.append(replace(answer, message=f"{calls[name].words}: {answer.message}"))
+            if isinstance(answer, AdmmnetError):
+                failures.append(at(calls[name].words, answer))
                 continue
             text = json.dumps(answer)
             digest = calls[name].digest(text)
             write_whole({folder / f"{name}.json": json.dumps({"digest": digest, "answer": answer}).encode()})
             found[name] = json.loads(text)  # as a later call will read it
         if failures:
-            raise failures[0].error()
+            raise failures[0]
         return found
 
     def _spread(self, tasks: Sequence[Call]) -> Iterator[tuple[int, Any]]:
@@ -248,7 +240,7 @@ def _end_with_parent() -> None:
 
 
 def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
-    """Answer or ``Failure``, its seconds, and the most bytes that this process has had."""
+    """Answer or error, its seconds, and the most bytes that this process has had."""
     if [pool] != _NAME:
         _NAME[:] = [pool]
         forget()
@@ -257,5 +249,6 @@ def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
         answer = task.function(*task.given)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in (2, 3, 4) else 3
-        answer = Failure(code, describe_error(error), traceback.format_exc())
+        answer = kind_of(code)(describe_error(error))
+        answer.add_note(traceback.format_exc())
     return answer, time.monotonic() - begun, getrusage(RUSAGE_SELF).ru_maxrss * 1024

@@ -41,7 +41,7 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
     Parameters
     ----------
     source : str or path
-        A file (``.edges``, ``.csv``, ``.npy``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``), a spec such as
+        A file (``.edges``, ``.csv``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``), a spec such as
         ``ring:5`` or ``erdos-renyi:20:0.3``, or all edges, ``edges:0-1,1-2``.
     agents : int, optional
         Number of agents the network must have.

@@ -1,4 +1,4 @@
-"""Network files: ``.edges``, ``.csv``, ``.adjlist``, ``.json`` (node-link), ``.graphml``, ``.gml``; ``.npy`` is read.
+"""Network files: ``.edges``, ``.csv``, ``.adjlist``, ``.json`` (node-link), ``.graphml``, ``.gml``.
 
 The two line formats and node-link are read here, so that a fault is reported with its line or edge and no
 duplicate is merged in silence; the other two are read by networkx.
@@ -27,13 +27,11 @@ EDGES = "edges:"
 def looks_like_file(source: str) -> bool:
     """Whether a topology is meant as a file: it has a suffix of ours, or it exists."""
     # os.path.exists takes any text, unlike Path.exists
-    return Path(source).suffix.lower() in (*_FORMATS, ".npy") or os.path.exists(source)
+    return Path(source).suffix.lower() in _FORMATS or os.path.exists(source)
 
 
 def read_topology(path: Path) -> Graph:
     """Network in a file with one of the suffixes `SUFFIXES`; what is missing or no network is refused."""
-    if path.suffix.lower() == ".npy":
-        return _read_matrix(path)
     read, _ = _format(path)
     return read(text_of(path), str(path))
 
@@ -134,26 +132,6 @@ def _read_csv(text: str, source: str) -> Graph:
     first = head.split(",")[0].strip().strip('"')
     plain = (text if first.isdecimal() else "\n" + rest).replace(",", " ").replace('"', "")
     return listed(plain, source).graph()
-
-
-def _read_matrix(path: Path) -> Graph:
-    """Network of an adjacency matrix, shape (N, N): where an entry is not 0 there is an edge."""
-    import numpy as np
-
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise RequestError(f"{path}: cannot be read as an array of numpy: {error}") from None
-    collector = Collector(str(path))
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or found.dtype.kind not in "biuf":
-        raise collector.fault(f"expected an adjacency matrix of shape (N, N), got {found.dtype} of shape {found.shape}")
-    if ((found != 0) != (found.T != 0)).any():
-        raise collector.fault(DIRECTED)
-    for agent in range(len(found)):
-        collector.agent(agent)
-    for first, second in zip(*np.nonzero(np.triu(found)), strict=True):
-        collector.edge(int(first), int(second))
-    return collector.graph()
 
 
 def _read_adjlist(text: str, source: str) -> Graph:

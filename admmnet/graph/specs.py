@@ -156,7 +156,7 @@ def _unknown(name: str, numbers: list[str]) -> str:
         meant = ":".join([close, *numbers])
         hint = f"; did you mean {meant if meant.count(':') == example.count(':') else example}?"
     known = ", ".join((*SPECS, "edges:0-1,1-2"))
-    return f"unknown{hint}\nGive a file (.edges, .csv, .npy, .json, .graphml, .gml, .adjlist) or one of {known}"
+    return f"unknown{hint}\nGive a file (.edges, .csv, .json, .graphml, .gml, .adjlist) or one of {known}"
 
 
 def _parse(letter: str, text: str, form: str) -> list[int] | list[float]:

@@ -29,10 +29,10 @@ from admmnet.papers.claims import (
     steadier,
     values,
 )
-from admmnet.papers.driver import Bench, Figure, course, curve, curves, name_of, rows_of, seeds_of
+from admmnet.papers.driver import Bench, Figure, course, curve, curves, name_of, over_epsilon, rows_of, seeds_of
 from admmnet.papers.sources import DataSource, rows, source
 from admmnet.record.format import parameter
-from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel, Rule
+from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
 NEEDS = ("numba", "dp_accounting")
@@ -139,50 +139,20 @@ def _names(cell: Cell) -> list[tuple[str, str]]:
 
 def trade_off(points: list[Row], problems: list[Problem]) -> Figure:
     """Figure 1: means of the first draw; claims compare means, each draw for itself."""
+
+    def panel(own: list[Row], one: Problem, reading: str) -> Panel:
+        title = f"{PANELS[one.name]}\n{one.source.words}\n{reading}"
+        return over_epsilon(pick(own, problem=one.name, draw=1), title, LOOKS, real=one.name == "ridge")
+
     return Figure(
         "figure1",
         "Figure 1. Privacy and utility",
         points,
         [one.source for one in problems],
         [*_trade_off_claims(points)],
-        [
-            [_trade_off_panel(pick(own, problem=one.name, draw=1), one, reading) for one in problems if one.draw == 1]
-            for reading, own in split(points, "reading")
-        ],
-        f"{seeds_of(points)}. delta = 1e-3. Points far worse than a model without features lie beyond the frame.",
+        [[panel(own, one, reading) for one in problems if one.draw == 1] for reading, own in split(points, "reading")],
+        f"{seeds_of(points)}. delta = 1e-3.",
         2.75,
-    )
-
-
-def _trade_off_panel(own: list[Row], problem: Problem, reading: str) -> Panel:
-    ridge = problem.name == "ridge"
-    factor, start = (1.0, 0.0) if ridge else (-100.0, 100.0)
-    rules = [
-        Rule(method, start + factor * float(plain.mean()), LOOKS[method][1].dash)
-        for method in OPEN
-        if len(plain := values(pick(own, method=method), "test_error"))
-    ]
-    lines = tuple(
-        curve(*LOOKS[method], by(pick(own, method=method), "epsilon", "test_error"), factor, start)
-        for method in distinct(own, "method")
-        if method not in OPEN
-    )
-    known = [float(y) for line in lines for y in line.y] + [rule.value for rule in rules]
-    constant = own[0]["larger_class"]
-    if ridge:
-        low, high = min(known), max(value for value in known if value <= 1.3 * constant)
-    else:
-        low, high = max(min(known), 100.0 * (1.0 - constant) - 12.0), max(known)
-    room = 0.08 * (high - low)
-    return Panel(
-        f"{PANELS[problem.name]}\n{problem.source.words}\n{reading}",
-        "epsilon",
-        "test MSE" if ridge else "test accuracy in %",
-        lines,
-        tuple(rules),
-        xlog=True,
-        ticks=tuple(distinct(own, "epsilon")),
-        ylim=(low - room, high + room),
     )
 
 
@@ -271,10 +241,8 @@ def batches_and_clips(found: list[Row], ridge: DataSource) -> Figure:
         colours = zip(distinct(own, "clip"), (BLUE, RED, GREEN, PINK, ORANGE, SKY), "os^Dv", strict=False)
         looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
         lines = curves(own, "clip", looks, "batch", "test_error")
-        known = [float(y) for line in lines for y in line.y]
-        lowest, top = min(known), min(max(known), 1.3 * own[0]["larger_class"])
-        ends, ticks = (lowest - 0.06 * (top - lowest), top + 0.06 * (top - lowest)), tuple(distinct(own, "batch"))
-        return Panel(reading, "mini-batch size L", "test MSE", lines, xlog=True, ticks=ticks, ylim=ends)
+        ticks = tuple(distinct(own, "batch"))
+        return Panel(reading, "mini-batch size L", "test MSE", lines, xlog=True, ylog=True, ticks=ticks)
 
     return Figure(
         "figure3",

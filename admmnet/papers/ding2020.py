@@ -14,11 +14,11 @@ from admmnet.errors import MissingDataError
 from admmnet.experiments.parsing import said
 from admmnet.experiments.pool import Call
 from admmnet.papers.claims import Claim, Outcome, Row, against, by, claim, distinct, lower, pick, sized, split, values
-from admmnet.papers.driver import Bench, Figure, course, curves, rows_of, seeds_of
+from admmnet.papers.driver import Bench, Figure, course, curves, over_epsilon, rows_of, seeds_of
 from admmnet.papers.passes import FREE, optimum
 from admmnet.papers.sources import DataSource, load, source
 from admmnet.record.format import parameter
-from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel, Rule
+from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"
 READINGS = {
@@ -251,16 +251,6 @@ def _taught(rows: list[Row], every: list[Row], reading: str) -> bool:
     return bool(min(plain[reading], *own) <= most)
 
 
-def _error_panel(rows: list[Row], title: str) -> Panel:
-    """Error over epsilon, one line a method, a rule for the run without privacy."""
-    lines = curves(rows, "method", PRIVATE, "epsilon", "test_error", 100.0)
-    plain = values(pick(rows, method=ADMM), "test_error")
-    rules = [Rule(LOOKS[ADMM][0], 100.0 * float(plain.mean()))] if len(plain) else []
-    rules += [Rule("pooled optimum", 100.0 * value, "dotted") for value in distinct(rows, "pooled")]
-    ticks = tuple(distinct(rows, "epsilon"))
-    return Panel(title, "epsilon", "test error in %", lines, tuple(rules), xlog=True, ticks=ticks)
-
-
 def _in_pairs(panels: Sequence[Panel]) -> list[Sequence[Panel]]:
     return [panels[k : k + 2] for k in range(0, len(panels), 2)]
 
@@ -282,7 +272,7 @@ def trade_off(rows: list[Row], adult: DataSource) -> Figure:
         rows,
         [adult],
         [*_order_claims(rows)],
-        _in_pairs([_error_panel(own, reading) for reading, own in split(rows, "reading")]),
+        _in_pairs([over_epsilon(own, reading, LOOKS) for reading, own in split(rows, "reading")]),
         note=f"{seeds_of(rows)}. Each panel has its own scale.",
         height=2.7,
     )
@@ -334,7 +324,7 @@ def _elsewhere(rows: list[Row], sources: Sequence[DataSource]) -> Figure:
         [one for title, own in split(rows, "data") for one in _other_claims(own, title)],
         _in_pairs(
             [
-                _error_panel(pick(own, data=one.title), f"{one.words}\n{reading}")
+                over_epsilon(pick(own, data=one.title), f"{one.words}\n{reading}", LOOKS)
                 for reading, own in split(rows, "reading")
                 for one in sources
             ]

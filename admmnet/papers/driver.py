@@ -25,9 +25,9 @@ from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
 from admmnet.files import read_toml, write_whole
 from admmnet.papers import PAPERS
-from admmnet.papers.claims import Claim, Row, by, distinct, pick
+from admmnet.papers.claims import Claim, Row, by, distinct, pick, split, values
 from admmnet.papers.sources import DataSource
-from admmnet.report.figure import Curve, Look, Panel, Picture, drawn
+from admmnet.report.figure import Curve, Look, Panel, Picture, Rule, drawn
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
@@ -125,13 +125,13 @@ class Bench:
             grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, str(out)).values()
             read = source if source.made or source.most else None
             sessions += [made(self.pool, one, read=read) for one in grids]
-        failed = [f"{run}: {failure.message}" for session in sessions for run, failure in session.failed.items()]
+        failed = [f"{run}: {error}" for session in sessions for run, error in session.failed.items()]
         if failed:
             raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
         for session in sessions:
             for (entry, epsilon), reasons in session.grid.refused.items():
                 at = "" if epsilon is None else f" at epsilon {epsilon:g}"
-                self.refused += [f"{file}, {entry.text}{at}: {reason.message}" for reason in reasons.values()]
+                self.refused += [f"{file}, {entry.text}{at}: {reason}" for reason in reasons.values()]
         return sessions
 
     def passes(self, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
@@ -169,10 +169,10 @@ def course(folder: Path, column: str) -> list[float]:
     return [float(value) for value in agents[column].reshape(rounds, -1).mean(axis=1)]
 
 
-def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0, start: float = 0.0) -> Curve:
-    """Means of values by x, as ``start + factor * value``, with their standard deviations."""
-    y = [start + factor * float(np.mean(own)) for own in found.values()]
-    spread = [abs(factor) * (float(np.std(own, ddof=1)) if len(own) > 1 else 0.0) for own in found.values()]
+def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0) -> Curve:
+    """Means of values by x, times a factor, with their standard deviations."""
+    y = [factor * float(np.mean(own)) for own in found.values()]
+    spread = [factor * (float(np.std(own, ddof=1)) if len(own) > 1 else 0.0) for own in found.values()]
     return Curve(label, look, [float(x) for x in found], y, spread)
 
 
@@ -182,6 +182,16 @@ def curves(
     """Return y over x for each value of a column that has rows, under its label and with its look."""
     found = ((looks[value], by(pick(rows, **{column: value}), x, y)) for value in looks)
     return tuple(curve(label, look, own, factor) for (label, look), own in found if own)
+
+
+def over_epsilon(rows: list[Row], title: str, looks: Mapping[Any, tuple[str, Look]], *, real: bool = False) -> Panel:
+    """Test figure over epsilon, a line a method; rules without privacy, and for the pooled optimum if rows have it."""
+    factor, label = (1.0, "test MSE") if real else (100.0, "test error in %")
+    plain = split([row for row in rows if row["epsilon"] is None], "method")
+    rules = [Rule(looks[m][0], factor * float(values(own, "test_error").mean()), looks[m][1].dash) for m, own in plain]
+    rules += [Rule("pooled optimum", factor * value, "dotted") for value in distinct(rows, "pooled")]
+    lines, ticks = curves(rows, "method", looks, "epsilon", "test_error", factor), tuple(distinct(rows, "epsilon"))
+    return Panel(title, "epsilon", label, lines, tuple(rules), xlog=True, ylog=real, ticks=ticks)
 
 
 def seeds_of(rows: Sequence[Row], noun: str = "seed") -> str:
@@ -270,7 +280,7 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Se
         if shown:
             picture = Picture(figure.title + quick, tuple(map(tuple, figure.panels)), figure.note, figure.height)
             file = folder / f"{figure.name}.png"
-            undrawn = drawn(picture, file, dpi=110, colours=128)
+            undrawn = drawn(picture, file, dpi=110)
             pictures += [file] * (undrawn is None)
         lines += [(figure.name, *claim) for claim in figure.claims]
         parts.append(figure.section(drawn=shown and undrawn is None))

@@ -101,17 +101,13 @@ class Rule:
     dash: str = "dashed"
     colour: str = GREY
 
-    def style(self) -> dict[str, Any]:
-        """Return the keywords of matplotlib's lines."""
-        return {"color": self.colour, "linestyle": DASHES[self.dash], "linewidth": 1.0, "marker": ""}
-
 
 @dataclass(frozen=True, eq=False)
 class Panel:
     """One pair of axes.
 
-    ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis: rules beyond are arrows at
-    its edge. ``whole``: the horizontal axis counts. ``paint`` draws all but the curves.
+    ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis. ``whole``: the horizontal
+    axis counts. ``paint`` draws all but the curves.
     """
 
     title: str
@@ -126,30 +122,12 @@ class Panel:
     whole: bool = False
     paint: Callable[[Any], None] | None = None
 
-    def beyond(self, rule: Rule) -> int:
-        """Whether a rule lies above (1) or below (-1) the y axis, or on it (0)."""
-        low, high = self.ylim or (None, None)
-        return int(high is not None and rule.value > high) - int(low is not None and rule.value < low)
-
-    def entries(self) -> dict[str, Any]:
-        """Return samples for the legend, by their words."""
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
-
-        found: dict[str, Any] = {c.label: Line2D([], [], **c.look.style()) for c in self.curves}
-        found |= {rule.label: Line2D([], [], **rule.style()) for rule in self.rules if not self.beyond(rule)}
-        bands = [(band.label, band.colour) for curve in self.curves for band in curve.bands if band.label]
-        for label, colour in bands:
-            found[label] = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3)
-        return {label: sample for label, sample in found.items() if label}
-
 
 @dataclass(frozen=True)
 class Picture:
     """A grid of panels under a title; ``note`` says below what must be known to quote it.
 
-    ``height`` is a row's, ``width`` the picture's, in inches. ``beside``: the legend stands on the right, in the order
-    in which the lines end there.
+    ``height`` is a row's, ``width`` the picture's, in inches.
     """
 
     title: str
@@ -157,7 +135,6 @@ class Picture:
     note: str = ""
     height: float = 2.35
     width: float | None = None
-    beside: bool = False
 
 
 def installed() -> bool:
@@ -190,33 +167,27 @@ def style() -> Iterator[None]:
         yield
 
 
-def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int | None = None) -> None:
+def save(path: Path, picture: Picture | Figure, *, dpi: int = 200) -> None:
     """Write a picture as .png, .svg or .pdf; the same picture gives the same bytes.
 
-    A palette of so many ``colours`` makes a .png a third as large. Raises RequestError if it cannot be written.
+    RequestError if it cannot be written.
     """
     figure: Any = draw(picture) if isinstance(picture, Picture) else picture
     dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
         with style():
             figure.savefig(path, dpi=dpi, metadata=dateless[path.suffix.lower()])
-        if colours is not None:
-            from PIL import Image  # matplotlib needs it, too
-
-            with Image.open(path) as whole:
-                small = whole.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
-            small.save(path, optimize=True)
     except OSError as error:
         raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def drawn(picture: Picture, *files: Path, **how: Any) -> str | None:
+def drawn(picture: Picture, *files: Path, dpi: int = 200) -> str | None:
     """``save`` a picture beside figures that are worth having without it; if it could not be, the reason."""
     if not installed():
         return f"no picture was drawn: {REMEDY}, and make the same call again: what is finished is not repeated"
     try:
         for path in files:
-            save(path, picture, **how)
+            save(path, picture, dpi=dpi)
     except AdmmnetError as error:
         return f"no picture was drawn: {error}"
     return None
@@ -229,27 +200,23 @@ def draw(picture: Picture) -> Figure:
     from matplotlib.figure import Figure
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
-    panels = [panel for line in picture.panels for panel in line]
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
     title = _wrapped(picture.title, width, 1.1 * LABEL + 1)
     note = _wrapped(picture.note, width, LABEL)
-    shared = {label: sample for panel in panels for label, sample in panel.entries().items()}
-    if picture.beside:
-        ends = {curve.label: curve.y[-1] for curve in panels[0].curves}
-        ends |= {rule.label: rule.value for rule in panels[0].rules}
-        shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
-    widest = max((min(len(label), 12.0 * width) for label in shared), default=1)
-    fitting = int(width / (0.45 + 0.6 * TICK / 72.0 * widest))
-    across = 1 if picture.beside else max(1, min(len(shared), fitting))
-    lines = [*title.splitlines(), *note.splitlines()] + (0 if picture.beside else -(-len(shared) // across)) * [""]
-    size = width, rows * picture.height + 0.16 * len(lines) + 0.1
-    figure: Any = Figure(figsize=size, facecolor="white", layout="constrained")
+    figure: Any = Figure(figsize=(width, rows * picture.height), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
     grid = figure.add_gridspec(rows, columns)
     for row, own in enumerate(picture.panels):
         for column, panel in enumerate(own):  # the last one takes the rest of a short line
             axes = figure.add_subplot(grid[row, column : columns if panel is own[-1] else column + 1])
             _draw_panel(axes, panel)
+    handles = [axes.get_legend_handles_labels() for axes in figure.axes]
+    shared = {label: sample for own in handles for sample, label in zip(*own, strict=True)}
+    widest = max((min(len(label), 12.0 * width) for label in shared), default=1)
+    fitting = int(width / (0.45 + 0.6 * TICK / 72.0 * widest))
+    across = max(1, min(len(shared), fitting))
+    lines = [*title.splitlines(), *note.splitlines()] + -(-len(shared) // across) * [""]
+    figure.set_size_inches(width, rows * picture.height + 0.16 * len(lines) + 0.1)
     if title:
         figure.suptitle(title, x=0.01, ha="left", color=INK, fontsize=LABEL + 1, fontweight="bold")
     if shared:
@@ -257,8 +224,8 @@ def draw(picture: Picture) -> Figure:
             handles=list(shared.values()),
             labels=[_wrapped(label, width - 0.4, TICK) for label in shared],
             ncols=across,
-            loc="outside center right" if picture.beside else "outside lower left",
-            title="" if picture.beside else note,
+            loc="outside lower left",
+            title=note,
             title_fontsize=LABEL,
             alignment="left",
             fontsize=TICK,
@@ -270,7 +237,7 @@ def draw(picture: Picture) -> Figure:
             labelcolor=INK,
         )
         legend.get_title().set_color(GREY)
-    if note and (picture.beside or not shared):
+    elif note:
         figure.supxlabel(note, x=0.01, ha="left", color=GREY, fontsize=LABEL)
     figure.draw_without_rendering()
     figure.set_layout_engine(None)  # "none" would leave a placeholder, for which each saving draws once more
@@ -294,10 +261,8 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         if len(curve.x):
             _curve(axes, curve, panel.ylog, place, len(panel.curves))
     for rule in panel.rules:
-        if panel.beyond(rule):
-            _arrow(axes, rule, panel.beyond(rule))
-        else:
-            axes.axhline(rule.value, zorder=1, **rule.style())
+        look = {"color": rule.colour, "linestyle": DASHES[rule.dash], "label": rule.label}
+        axes.axhline(rule.value, zorder=1, linewidth=1.0, **look)
     if panel.paint is not None:
         panel.paint(axes)
     if panel.ylim is not None:
@@ -310,7 +275,8 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
     x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
     few, colour = len(x) <= FEW, curve.look.colour
     for band in curve.bands:
-        axes.fill_between(x, band.low, band.high, color=band.colour, alpha=band.alpha, linewidth=0, zorder=1)
+        look = {"color": band.colour, "alpha": band.alpha, "label": band.label}
+        axes.fill_between(x, band.low, band.high, linewidth=0, zorder=1, **look)
     every = max(1, len(x) // 5)  # markers of different curves stand at different places
     marks = None if few else list(range(number * every // curves, len(x), every))
     axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
@@ -325,15 +291,6 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
         axes.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2)
     else:
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)
-
-
-def _arrow(axes: Any, rule: Rule, side: int) -> None:
-    """Point from the words of a rule that lies beyond the axis to the edge on its side."""
-    edge = 0.5 + 0.5 * side
-    arrow = {"arrowstyle": "->", "color": rule.colour, "relpos": (1, edge), "shrinkA": 0, "shrinkB": 0}
-    words = {"ha": "right", "va": "top" if side > 0 else "bottom", "color": rule.colour, "fontsize": TICK}
-    ends = (0.98, edge), (0.98, edge - 0.07 * side)
-    axes.annotate(rule.label, *ends, *["axes fraction"] * 2, arrowprops=arrow, **words)
 
 
 def _frame(axes: Any, panel: Panel) -> None:

@@ -26,7 +26,7 @@ from admmnet.record.values import at
 from admmnet.record.verdict import verdict_of
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
-from admmnet.report.names import data_of, folder_names
+from admmnet.report.names import data_of, folder_names, heading
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import RunSeries, curves, gate_line, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
@@ -117,7 +117,7 @@ def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
     return {
         "name": name,
         "path": run.path,
-        "title": f"{data_of(series)}: {series.algorithm} ({series.header['method']})",
+        "title": heading(series),
         "verdict": verdict,
         "privacy": verdict.privacy,
         "certainty": _certainty(verdict.privacy.epsilon_proven, verdict.privacy.delta),

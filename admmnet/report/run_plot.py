@@ -81,7 +81,7 @@ def plot_run(
     chosen = _chosen(runs, panels)
     words = folder_names([run.path for run in runs]) if len(runs) > 1 else []
     if title is None:
-        title = heading(runs)
+        title = heading(*runs)
     made = [panel(name, runs, words) for name in chosen]
     across = 1 if width == "column" else 2
     rows = tuple(tuple(made[k : k + across]) for k in range(0, len(made), across))
@@ -92,7 +92,7 @@ def plot_run(
 
 
 def _note(runs: Sequence[RunSeries], words: Sequence[str]) -> str:
-    """Modes of the runs, and whose model gives every test record the same class."""
+    """Modes of the runs, whose model gives every test record the same class, and which of them has not finished."""
     modes = [mode_of(run.header, run.settings.get("seed")).line() for run in runs]
     told = [modes[0]] if len({*modes}) == 1 else [f"{whose}: {mode}" for whose, mode in zip(words, modes, strict=True)]
     if not words and _all_spoke(runs[0]):
@@ -100,6 +100,7 @@ def _note(runs: Sequence[RunSeries], words: Sequence[str]) -> str:
     for whose, only in zip(words or ("",), (one_class(run.summary) for run in runs), strict=True):
         if only is not None:
             told.append(f"{whose}: {only}" if whose else only)
+    told += [f"{run.path.name} is unfinished" for run in runs if run.summary is None]
     return "; ".join(told)
 
 

@@ -173,7 +173,7 @@ def draw(found: dict[Point, tuple[float, float]], model: Vector, folder: Path) -
         panels.append(Panel(", ".join(fixed), name, "ms a round", curves, xlog=True, ylog=True))
     note = "Processor time of the rank that takes most; pp-admm, 4 neighbours, least of 3 runs; one rank, or as told."
     picture = Picture("What a round costs", (tuple(panels[:2]), tuple(panels[2:])), note)
-    save(folder / "scaling.png", picture, dpi=120, colours=64)
+    save(folder / "scaling.png", picture, dpi=120)
 
 
 def report(found: dict[Point, tuple[float, float]], model: Vector) -> None:

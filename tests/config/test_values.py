@@ -135,27 +135,9 @@ def test_graphs_in_other_files(weighted: bool, tmp_path: Path) -> None:
         nx.write_edgelist(graph, tmp_path / "graph.edgelist")
         rows = [f"{i},{j}" for i, j in graph.edges]
     (tmp_path / "graph.csv").write_text("\n".join(rows))
-    np.save(tmp_path / "graph.npy", nx.to_numpy_array(graph))
-    for suffix in ("edgelist", "csv", "npy"):
+    for suffix in ("edgelist", "csv"):
         found = load_topology(tmp_path / f"graph.{suffix}")
         assert {frozenset(edge) for edge in found.edges} == {frozenset(edge) for edge in graph.edges}
-
-
-@pytest.mark.parametrize(
-    ("matrix", "words"),
-    [
-        (np.ones(3), r"expected an adjacency matrix of shape \(N, N\), got float64 of shape \(3,\)"),
-        (np.eye(3, k=1), "directed graph"),
-        (np.eye(3), "self-loop 0-0"),
-        (np.zeros((3, 3)), "not connected"),
-        (np.array([["a"]]), "expected an adjacency matrix"),
-        (np.array([None]), "cannot be read as an array of numpy: Object arrays"),
-    ],
-)
-def test_matrices_that_are_no_network(matrix: Any, words: str, tmp_path: Path) -> None:
-    np.save(tmp_path / "graph.npy", matrix)
-    with pytest.raises(RequestError, match=words):
-        load_topology(tmp_path / "graph.npy")
 
 
 def test_a_table_of_edges_names_its_line(tmp_path: Path) -> None:

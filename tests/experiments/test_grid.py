@@ -28,7 +28,7 @@ from admmnet.experiments.parsing import (
     parse_seeds,
     parse_tune,
 )
-from admmnet.experiments.picture import curves_of, picture_of
+from admmnet.experiments.picture import picture_of, rules_of
 from admmnet.report.figure import draw
 
 from .conftest import COMMON, GRID, METHODS, failing
@@ -58,7 +58,7 @@ def test_rows_and_lines_are_those_of_the_runs(made: CompareResult) -> None:
         lines = list(csv.DictReader(file))
     assert len(lines) == len(states(made.folder)) == len(made.rows) == RUNS
     assert tuple(lines[0]) == COLUMNS
-    assert (made.failed, made.refused, made.missing) == ({}, {}, 0)
+    assert (made.failed, made.told["refused"], made.told["missing"]) == ({}, [], 0)
     for line in lines:
         tail = "" if line["algorithm"] == "admm" else f"-{line['method']}-{line['accountant']}-"
         name = f"{line['algorithm']}{tail}{line['epsilon_target'].removesuffix('.0')}-{line['seed']}"
@@ -70,16 +70,17 @@ def test_rows_and_lines_are_those_of_the_runs(made: CompareResult) -> None:
         assert {key: line[key] for key in expected} == {k: "" if v is None else str(v) for k, v in expected.items()}
         assert (line["epsilon_proven"] == "") == (line["algorithm"] == "admm")
     keys = [(row["algorithm"], row["epsilon_target"], row["seed"]) for row in made.rows.values()]
-    assert keys == [(line.entry.algorithm, line.epsilon, seed) for line in made.lines for seed in (0, 1)]
-    for one in made.lines:
-        errors = [row["test_error"] for row in one.rows]
-        assert [one.error, one.spread] == pytest.approx([fmean(errors), stdev(errors)])
-        assert (one.most("epsilon_proven") is None) == (one.epsilon is None)
+    assert keys == [(line["algorithm"], line["epsilon"], seed) for line in made.told["lines"] for seed in (0, 1)]
+    for one in made.told["lines"]:
+        assert [one["error"], one["spread"]] == pytest.approx([fmean(one["errors"]), stdev(one["errors"])])
+        assert (one["epsilon_proven"] is None) == (one["epsilon"] is None)
+    rows = [row["test_error"] for row in made.rows.values()]
+    assert rows == [error for one in made.told["lines"] for error in one["errors"]]
     content = json.loads((made.folder / "compare.json").read_text())
-    assert content["references"] == {"larger_class": made.larger_class, "pooled": made.pooled}
-    assert (made.pooled or 1.0) < (made.larger_class or 0.0)
+    assert content["references"] == made.told["references"]
+    assert content["references"]["pooled"] < content["references"]["larger_class"]
     note = "all methods see the same rows: whiten=off, which `admmnet run` chooses by auto; a flag says otherwise"
-    assert made.notes.count(note) == 1
+    assert made.told["notes"].count(note) == 1
 
 
 @pytest.mark.parametrize(
@@ -194,10 +195,10 @@ def test_what_cannot_run_is_told_and_what_failed_is_tried_again(
     with failing(monkeypatch, RunError("a solve missed"), algorithm="pp-admm", epsilon=5.0, seed=1):
         result = again(people, tmp_path / "grid", **words)
     (failed,) = result.failed.items()
-    assert (failed[0], failed[1].message) == ("pp-admm at epsilon 5, seed 1", "a solve missed")
-    assert "failing" in failed[1].trace
-    assert [(entry.text, epsilon) for entry, epsilon in result.refused] == [("pp-admm", 1e-300)]
-    assert [len(line.rows) for line in result.lines] == [2, 1]
+    assert (failed[0], str(failed[1])) == ("pp-admm at epsilon 5, seed 1", "a solve missed")
+    assert "failing" in "".join(failed[1].__notes__)
+    assert [(one["name"], one["epsilon"]) for one in result.told["refused"]] == [("pp-admm", 1e-300)]
+    assert [line["seeds"] for line in result.told["lines"]] == [2, 1]
     before = states(tmp_path / "grid")
     result = again(people, tmp_path / "grid", **words)
     assert (result.failed, len(result.rows)) == ({}, 4)
@@ -210,8 +211,8 @@ def test_resplit_draws_anew_for_every_seed(people: str, tmp_path: Path) -> None:
     own = run(RunConfig(**COMMON, data=people, data_seed=7, seed=7, algorithm="admm", out=str(tmp_path / "run")))
     assert second["test_error"] == own.summary["test_error"]["consensus"]
     assert second["train_loss"] == own.summary["train_loss"] != first["train_loss"]
-    assert [data["data_seed"] for data in result.data] == [0, 7]
-    assert result.pooled == fmean(data["pooled"] for data in result.data)
+    assert [data["data_seed"] for data in result.told["data"]] == [0, 7]
+    assert result.told["references"]["pooled"] == fmean(data["pooled"] for data in result.told["data"])
 
 
 # the words
@@ -321,22 +322,20 @@ def test_wrong_grids_are_refused(others: dict[str, Any], what: str) -> None:
 
 def test_a_line_for_each_method_and_rule_of_a_comparison(made: CompareResult) -> None:
     pytest.importorskip("matplotlib")
-    picture = picture_of(made)
+    picture = picture_of(made.told)
     assert picture is not None
     ((panel,),) = picture.panels
     assert [curve.label for curve in panel.curves] == ["pp-admm", "ipp-admm, published"]
     assert [curve.look.dash for curve in panel.curves] == ["solid", "dashed"]
-    assert list(panel.curves[0].y) == [100.0 * (line.error or 0.0) for line in made.lines[1:3]]
-    assert list(panel.curves[0].spread or ()) == [100.0 * (line.spread or 0.0) for line in made.lines[1:3]]
-    firsts = [curve.x[0] for curve in panel.curves]
-    assert 1.0 < max(firsts) / min(firsts) < 1.5  # bars stand apart, beside their epsilon
-    assert list(curves_of(made.lines[:3], 1.0)[0].x) == [5.0, 50.0] == list(panel.ticks)
+    assert list(panel.curves[0].y) == [100.0 * line["error"] for line in made.told["lines"][1:3]]
+    assert list(panel.curves[0].spread or ()) == [100.0 * line["spread"] for line in made.told["lines"][1:3]]
+    assert list(panel.curves[0].x) == [5.0, 50.0] == list(panel.ticks)
     looks = [(rule.dash, rule.colour) for rule in panel.rules]
-    assert len(set(looks)) == len(looks) == 3
-    low, high = panel.ylim or (None, None)
-    ends = [y + s for curve in panel.curves for y, s in zip(curve.y, curve.spread or (), strict=True)]
-    assert (low or 0.0) <= 100.0 * (made.pooled or 0.0) < max(ends) < (high or 0.0) < 1.2 * max(ends)
+    assert len(set(looks)) == len(looks) == 2
+    worse = {**made.told, "lines": [line | {"error": 0.9} for line in made.told["lines"]]}
+    assert len(rules_of(worse, 1.0)) == 3  # the larger class, where a method is no better
+    pooled = made.told["references"]["pooled"]
     said = picture.title + picture.note
     assert all(word in said for word in ("people", "180 training", "4 agents", "1e-05", "2 seeds"))
     words = [text.get_text() for text in draw(picture).legends[0].get_texts()]
-    assert f"no privacy, pooled {100 * float(made.pooled or 0.0):.2f}%" in words
+    assert f"no privacy, pooled {100.0 * pooled:.2f}%" in words

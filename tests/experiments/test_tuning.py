@@ -210,13 +210,13 @@ def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], 
         tune=("ipp-admm.max_releases=2:3:4", "lt-admm.edge_step=auto:1000", "admm.eta=0.5"),
     )
     assert [(c.case.entry.text, len(c.errors)) for c in result.choices] == [("ipp-admm:published", 2), ("lt-admm", 1)]
-    assert [line.error is not None for line in result.lines] == [True, True, True]
-    assert (result.failed, result.refused) == ({}, {})
-    first, second = (note for note in result.notes if note.startswith("not tried: "))
+    assert [line["error"] is not None for line in result.told["lines"]] == [True, True, True]
+    assert (result.failed, result.told["refused"]) == ({}, [])
+    first, second = (note for note in result.told["notes"] if note.startswith("not tried: "))
     assert "ipp-admm:published at epsilon 50 with max_releases=4: max_releases = 4 is not allowed" in first
     assert "lt-admm at epsilon 50 with edge_step=1000" in second
     assert "edge_step = 1000 lets the vectors run away" in second
-    assert "admm runs with eta=0.5" in result.notes  # one value is taken untried
+    assert "admm runs with eta=0.5" in result.told["notes"]  # one value is taken untried
 
 
 def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -> None:

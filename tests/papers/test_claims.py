@@ -193,7 +193,6 @@ def test_steadier_and_almost_as_fast_must_be_shown() -> None:
 def batches(curves: Mapping[float, Sequence[float]]) -> list[Row]:
     return [
         {"reading": "r", "clip": clip, "batch": batch, "seed": seed, "test_error": value + WIGGLE[seed]}
-        | {"larger_class": 1.0}
         for clip, values in curves.items()
         for batch, value in zip((10, 100, 1000), values, strict=True)
         for seed in range(SEEDS)

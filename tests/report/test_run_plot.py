@@ -201,9 +201,8 @@ def test_runs_are_named_by_their_folders(folders: dict[str, Path], tmp_path: Pat
     figure = plot_run(folders["seeded"], folders["published"])
     shown = [text.get_text() for text in figure.legends[0].get_texts()]
     assert shown[:2] == ["seeded", "published"]
-    assert heading([read_series(folders[kind]) for kind in ("seeded", "published")]) == (
-        "2 runs: people.npz, 5\u00a0agents"
-    )
+    one, other = (read_series(folders[kind]) for kind in ("seeded", "published"))
+    assert heading(one, other) == "people.npz: pp-admm (proven), ipp-admm (published)"
     assert folder_names([tmp_path / "a" / "run", tmp_path / "run", tmp_path / "other"]) == [
         *(str(tmp_path / "a" / "run"), str(tmp_path / "run"), "other")
     ]
@@ -279,7 +278,7 @@ def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     assert len(line(axes, "many").get_markevery()) == 5  # of many points, some are marked, and the spread is a band
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
     assert cut_or_overlapping(figure) == []
-    save(tmp_path / "a.png", picture, colours=64)
+    save(tmp_path / "a.png", picture)
     with pytest.raises(RequestError, match="cannot be written"):
         save(tmp_path / "no" / "a.png", picture)
 

@@ -24,6 +24,10 @@ GONE = {
         (f"{command} {flag}" for command in ("evaluate", "predict") for flag in ("--config", "--schema")),
         "new rows are read as those of the run; give their columns the names that they had there",
     ),
+    **dict.fromkeys(
+        (f"--data {name}" for name in ("skin", "ijcnn1", "covtype", "rcv1", "phishing:uci")),
+        "name its file, which is read as any other",
+    ),
     "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",

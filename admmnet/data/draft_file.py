@@ -10,7 +10,7 @@ from typing import Any
 
 from admmnet.data.draft import SchemaDraft, draft
 from admmnet.data.files import about
-from admmnet.data.readers.delimited import SEPARATORS, Form, form_of_text, read_csv, usual_separator
+from admmnet.data.readers.delimited import SEPARATORS, read_unknown, usual_separator
 from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.schema import Schema, said, separator_of, to_table
 from admmnet.data.sets import find
@@ -106,8 +106,9 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
         if file.suffix == ".parquet":
             table, read_by = read_parquet(file), Schema()
         else:
-            mark, header = form_of_text(file, mark)
-            table, read_by = read_csv(file, form=Form(mark, header)), _usual_form(file, mark, header)
+            table, form = read_unknown(file, mark)
+            mark = None if form.separator == usual_separator(file) else form.separator
+            read_by = Schema(separator=mark, header=form.header)
         if label is not None and label not in table.names and read_by.header is False:
             raise DataError(
                 f"{file}, line 1 looks like a record, so the columns are named {table.names[0]} to {table.names[-1]}:"
@@ -130,8 +131,3 @@ def _checked(file: Path, separator: str | None) -> str | None:
     if not file.is_file():
         raise RequestError(f"{file} does not exist: correct the path")
     return None if separator is None else separator_of(separator, "--separator")
-
-
-def _usual_form(file: Path, mark: str, header: bool) -> Schema:
-    """How a text file is written, as far as that is not usual."""
-    return Schema(separator=None if mark == usual_separator(file) else mark, header=None if header else False)

@@ -189,28 +189,6 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "admmnet"
 
 
-def find(folder: Path, name: str) -> Path | None:
-    """Path of `folder/name`, or of that packed as gz, bz2 or zip, the first there is."""
-    paths = (folder / f"{name}{packed}" for packed in _ENDS)
-    return next((path for path in paths if path.is_file()), None)
-
-
-def found_all(patterns: Sequence[str], data_dir: str | None, origin: str) -> list[Path]:
-    """All files, by name, of the first of some patterns below the data folder; of one packed, too, as by `find`."""
-    folder = data_folder(data_dir) or cache_folder()
-    for pattern in patterns:
-        paths: dict[str, Path] = {}
-        for packed in _ENDS:
-            for path in folder.glob(pattern + packed):
-                paths.setdefault(str(path).removesuffix(packed), path)
-        if paths:
-            return [paths[name] for name in sorted(paths)]
-    wanted = " nor ".join(str(folder / pattern) for pattern in patterns)
-    raise MissingDataError(
-        f"there is neither {wanted}: get the files from {origin}, and pass --data-dir DIR (or set {ENVIRONMENT})"
-    )
-
-
 def content_digest(path: Path) -> str:
     """sha256 of a file's content, unpacked."""
     found = hashlib.sha256()
@@ -220,21 +198,26 @@ def content_digest(path: Path) -> str:
     return found.hexdigest()
 
 
-def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> Path:
-    """Find the first there is of some paths below the data folder.
+def located(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> list[Path]:
+    """Find the first there is of some paths below the data folder, or all files of the first pattern, which has a "[".
 
-    Files with a `sha256` are downloaded once from the folder `origin` to the cache, if no data folder is named (by
-    `--data-dir` or `ADMMNET_DATA`). A MissingDataError says where the file was expected and what to do.
+    A file may be packed. One with a `sha256` is downloaded once from the folder `origin` to the cache, if no data
+    folder is named (by `--data-dir` or `ADMMNET_DATA`). A MissingDataError says where the file was expected and what to
+    do.
     """
     named = data_folder(data_dir)
     folder = named or cache_folder()
     for name in names:
-        path = find(folder, name)
-        if path is not None:
-            return path
+        found: dict[str, Path] = {}
+        for packed in _ENDS:
+            for path in folder.glob(name + packed) if "[" in name else [folder / f"{name}{packed}"]:
+                if path.is_file():
+                    found.setdefault(str(path).removesuffix(packed), path)
+        if found:
+            return [found[path] for path in sorted(found)]
     remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]} in it, plain or as .gz, .bz2 or .zip"
     if sha256 is not None and named is None:
-        return _download(origin + PurePath(names[0]).name, sha256, folder / names[0], remedy)
+        return [_download(origin + PurePath(names[0]).name, sha256, folder / names[0], remedy)]
     wanted = " nor ".join(str(folder / name) for name in names)
     raise MissingDataError(
         f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and {remedy}"

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from admmnet.data.files import content_digest, data_folder, found_all, locate
+from admmnet.data.files import content_digest, data_folder, located
 from admmnet.data.readers.delimited import Form, read_numbers, read_texts
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.schema import Schema, parse_schema
@@ -66,9 +67,8 @@ class DataSet(Struct, frozen=True, kw_only=True):
 
     def located(self, data_dir: str | None) -> list[Path]:
         """Find the files, downloading once what may be; a MissingDataError says what to do."""
-        if self.files and "[" in self.files[0][0]:
-            return found_all(self.files[0], data_dir, self.origin)
-        return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
+        found = (located(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files)
+        return list(chain.from_iterable(found))
 
     def _unknown(self, paths: Sequence[Path]) -> tuple[str, ...]:
         """Words for files that no known checksum vouches for; files with the same content are refused."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 
 from admmnet.errors import RequestError
+from admmnet.gone import GONE
 from admmnet.registry import meant
 from admmnet.settings import Auto, in_data, settings_in
 
@@ -32,9 +33,6 @@ FILE_FORMS = (
 
 GIVEN = {"arrays": ".npz", "frame": ".csv"}
 """What `data` and `test` say of records that a program holds in memory, with the form whose rules they follow."""
-
-GONE = "skin", "ijcnn1", "covtype", "rcv1", "phishing:uci"
-"""Names of sets that were there before."""
 
 MEASURED = "measured"
 """Key of encoding.json, beside those of a schema, for what sums before the first round have told."""
@@ -232,8 +230,8 @@ def form_of(path: str) -> str:
             return ".csv"
         if path.endswith((".xlsx", ".xls", ".ods")):
             raise RequestError(f"{path} is a spreadsheet: export the sheet as CSV, and name that file")
-        if path in GONE:
-            raise RequestError(f"the set {path!r} is gone: name its file, which is read as any other")
+        if (instead := GONE.get(f"--data {path}")) is not None:
+            raise RequestError(f"the set {path!r} is gone: {instead}")
         raise RequestError(
             f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"

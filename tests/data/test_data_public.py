@@ -148,7 +148,7 @@ def test_acsincome_where_folktables_keeps_it(tmp_path: Path, write: Write) -> No
     folder = str(Path(survey(write, "2018/1-Year")).parent)
     assert load(DataSettings(data="acsincome", data_dir=folder, no_test=True), 2, [0]).counts == {0: 1, 1: 1}
     words = refusal("acsincome", data_dir=str(tmp_path / "elsewhere"))
-    assert "psam_p[0-9][0-9].csv: get the files from the Census Bureau's ACS PUMS of 2018" in words
+    assert "psam_p[0-9][0-9].csv: get it from the Census Bureau's ACS PUMS of 2018" in words
 
 
 @pytest.mark.parametrize(

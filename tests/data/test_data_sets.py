@@ -17,7 +17,6 @@ from admmnet.data.known import DataSet
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets.kddcup99 import COLUMNS
-from admmnet.data.settings import GONE
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, below, every
 from tests.real_sets import need
@@ -174,7 +173,7 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
     [
         ({"data": "mnist:10"}, "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT"),
         ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
-        *(({"data": name}, f"the set '{name}' is gone: name its file") for name in GONE),
+        *(({"data": name}, f"the set '{name}' is gone: name its file") for name in ("skin", "phishing:uci")),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
         ({"data": "kddcup99", "test": "official"}, "it takes no --test, only --test-fraction"),

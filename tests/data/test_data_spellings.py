@@ -13,7 +13,7 @@ from admmnet.config.toml import read_schema
 from admmnet.data import DataSettings, load
 from admmnet.data.draft import draft
 from admmnet.data.given import Given
-from admmnet.data.readers.delimited import Form, form_of_text, read_csv
+from admmnet.data.readers.delimited import Form, read_csv, read_unknown
 from admmnet.data.table import RawColumn, RawTable, Spelling, no_number
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, refusal
@@ -103,7 +103,7 @@ def test_declared_forms_are_read(write: Write, name: str, text: str, settings: d
 
 def test_a_file_without_a_header(write: Write) -> None:
     path = write("n.csv", "39,A,1\n41,B,0\n")
-    assert form_of_text(Path(path)) == (",", False)
+    assert read_unknown(Path(path))[1] == Form(",", False)
     schema = {"header": False, "label": "x3", "columns": {"x1": NUMBER, "x2": WARD}}
     records = load(DataSettings(data=path, no_test=True, schema=schema), 1, [0])
     assert records.feature_names == ("x1", "x2=A", "x2=B", "intercept")

@@ -174,16 +174,16 @@ def _names(
     return found
 
 
-def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:
-    """Separator of a text file of columns, unless it is given, and whether its first line names them."""
-    separator = separator or _most(next(read_blocks(path))[0])
+def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, Form]:
+    """Read a text file of columns, and say its separator, unless that is given, and whether it has no header."""
+    form = Form(separator or _most(next(read_blocks(path))[0]))
     try:
-        read_csv(path, form=Form(separator))
+        return read_csv(path, form), form
     except DataError as error:
         if error.reason != _NAMELESS:
             raise
-        return separator, False
-    return separator, True
+    form = form._replace(header=False)
+    return read_csv(path, form), form
 
 
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:

@@ -15,7 +15,7 @@ from admmnet.data.files import about
 from admmnet.data.memory import frame_of, frame_table, table_of, with_column
 from admmnet.data.records import Records
 from admmnet.data.rows import Fitted, check_room, deal, drawn, each, encoded, every, finished_sparse, fit, names_of
-from admmnet.data.schema import Numeric, Schema, to_table
+from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared, read_file, read_source, read_table, validate
@@ -221,8 +221,6 @@ def records_of(
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     if settings.record_epsilon is not None:
         notes += (f"record_epsilon: column {settings.record_epsilon!r} is taken to be public, and no budget covers it",)
-    # names of projected features do not say which columns of a file they were made of
-    hidden = settings.project is not None and not settings.named
     return Records(
         name=source.name,
         shards=shards,
@@ -232,7 +230,7 @@ def records_of(
         feature_names=names_of(source, settings),
         preprocessing="data-dependent" if read or source.table.left_out else "public-bounds",
         notes=notes if settings.no_test else (*notes, TEST_NOTE),
-        encoding=to_table(fitted.schema) if read or hidden else None,
+        encoding=to_table(fitted.schema) if read or not settings.named else None,
         target=fitted.transform.target,
         labels=source.schema.classes,
         left_out=bool(source.table.left_out),
@@ -272,8 +270,7 @@ def load_new(
     settings : DataSettings
         One file or built-in set; `data_seed`, `test` and `test_fraction` count where `part` is not "all".
     features : sequence of str
-        The d feature names of the model in order. A csv file without declared columns is read by them, so
-        that its columns may come in any order; they are the width of other files that declare none.
+        The d feature names of the model in order.
     part : {"test", "train", "all"}
         Which rows: those that a run with these settings tests on, trains on, or all.
     labelled : bool
@@ -285,7 +282,11 @@ def load_new(
     if settings.named:
         source = read_source(settings, labelled=labelled)
     else:
-        schema = _completed(declared(settings), settings, features)
+        schema = declared(settings)
+        if settings.project is not None and form_of(settings.data) == ".csv" and not schema.rules:
+            raise RequestError(
+                f"{settings.data}: the model's features are projections, and nothing says of what columns"
+            )
         if table is None:
             source = read_file(settings.data, schema, settings.positive, labelled=labelled)
         else:
@@ -298,20 +299,3 @@ def load_new(
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     fitted = fit(source, which, settings, discover=False)
     return records_of(source, fitted, settings, {}, encoded(source, which, settings, fitted.transform))
-
-
-def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) -> Schema:
-    if settings.encode == "private":  # its features are no columns; the run's schema names these
-        return schema
-    raw = tuple(features) if settings.no_intercept else tuple(features[:-1])
-    if settings.project is not None:  # names of projections say nothing of columns
-        if form_of(settings.data) == ".csv" and not schema.rules:
-            raise RequestError(
-                f"{settings.data}: the model's features are projections, and its folder does not say of which columns"
-            )
-        return schema
-    if form_of(settings.data) != ".csv":
-        return schema if schema.features is not None else replace(schema, features=len(raw))
-    if schema.rules:
-        return schema
-    return replace(schema, rules=tuple(Numeric(name, name, scale="none") for name in raw))

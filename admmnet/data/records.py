@@ -72,8 +72,8 @@ class Records:
     notes : tuple of str
         Warnings to show once.
     encoding : dict or None
-        Where something was read from rows: the table `[data.schema]` with all of it filled in, by which
-        further rows are encoded alike. The run folder keeps it as encoding.json.
+        Of files and rows in memory, and where something was read from rows: the table `[data.schema]` with all of it
+        filled in, by which further rows are encoded alike. The run folder keeps it as encoding.json.
     target : TargetRange or None
         For real targets: what -1 and 1 stand for.
     left_out : bool

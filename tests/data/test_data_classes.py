@@ -24,7 +24,7 @@ def test_declared_labels_are_numbered_in_their_order(write: Write) -> None:
     path = write("t.csv", CSV)
     records = every(path, schema=SCHEMA, test=path)
     assert (records.task, records.classes, records.labels) == ("classes", 3, ("a", "b", "c"))
-    assert (records.preprocessing, records.encoding, records.target) == ("public-bounds", None, None)
+    assert (records.preprocessing, records.target) == ("public-bounds", None)
     np.testing.assert_array_equal(records.y_test, NUMBERS)
     turned = every(path, schema=SCHEMA | {"labels": ["c", "b", "a"]}, test=path)
     np.testing.assert_array_equal(turned.y_test, 2.0 - np.array(NUMBERS))

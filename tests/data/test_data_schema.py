@@ -180,13 +180,13 @@ def test_a_schema_is_written_and_read_back(table: dict[str, Any]) -> None:
 
 def test_records_carry_what_was_discovered(write: Write) -> None:
     path = write("t.csv", table(ROWS))
-    assert every(path, schema=SCHEMA).encoding is None
+    assert parse_schema(every(path, schema=SCHEMA).encoding) == parse_schema(SCHEMA)
     columns = {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}}
     found = every(path, schema={"label": "sick", "drop": ["*"], "columns": columns}, positive="yes", test=path)
     assert found.encoding is not None
     assert found.encoding["labels"] == ["no", "yes"]
     again = every(path, schema=found.encoding, test=path)
-    assert again.encoding is None  # declared now
+    assert again.encoding == found.encoding  # declared now
     assert again.preprocessing == "public-bounds"
     assert again.feature_names == found.feature_names
     np.testing.assert_array_equal(again.X_test, found.X_test)

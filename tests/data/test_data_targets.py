@@ -25,7 +25,8 @@ def test_the_range_becomes_minus_one_to_one(write: Write) -> None:
     assert records.target == TargetRange(0, 10, 5)
     np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
     np.testing.assert_allclose(records.target.unscaled(records.y_test), CLIPPED, rtol=0, atol=1e-15)
-    assert records.encoding is None
+    assert records.encoding is not None
+    assert records.encoding["targets"] == [0.0, 10.0]
 
 
 def test_a_target_is_a_finite_number(write: Write) -> None:

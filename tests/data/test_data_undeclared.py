@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def test_a_private_run_takes_numbers_as_they_are(write: Write) -> None:
     data = write("n.csv", "a,b,y\n" + "".join(f"{k},{k * k},{k % 2}\n" for k in range(40)))
     quick: dict[str, Any] = {"data": data, "label": "y", "agents": 2, "rounds": 2, "topology": "path:2"}
     result = run(RunConfig(**quick, no_test=True, no_account=True, out="one"))
-    assert not (result.folder / "encoding.json").exists()
+    kept = json.loads((result.folder / "encoding.json").read_text())
+    assert {name: column["scale"] for name, column in kept["columns"].items()} == {"a": "none", "b": "none"}
     X = load(DataSettings(data=data, label="y", no_test=True), 1, [0]).shards[0][0]
     np.testing.assert_allclose(X[:, 0] / X[:, 2], np.arange(40.0), rtol=1e-15)
 

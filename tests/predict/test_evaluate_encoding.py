@@ -37,7 +37,7 @@ def test_a_file_of_census_columns_is_encoded_as_census(census_run: Path, tmp_pat
 
 def test_a_declared_schema_encodes_new_rows(people_run: Path, tmp_path: Path) -> None:
     model = read_model(people_run)
-    assert model.encoding is None
+    assert model.encoding is not None
     new = people(tmp_path / "new.csv", 40, 5, 30, 70)
     found = predict(model, NewData(data=str(new)))
     np.testing.assert_allclose(found.score, by_hand(new, 0, 100, model.consensus), rtol=1e-12)
@@ -65,7 +65,8 @@ def test_one_ward_is_enough(open_run: Path, tmp_path: Path) -> None:
 
 
 def test_the_run_folder_says_what_was_discovered(open_run: Path, people_run: Path) -> None:
-    assert not (people_run / "encoding.json").exists()
+    declared = json.loads((people_run / "encoding.json").read_text(encoding="utf-8"))
+    assert declared["columns"]["age"] | {"low": 0.0, "high": 100.0} == declared["columns"]["age"]
     encoding = json.loads((open_run / "encoding.json").read_text(encoding="utf-8"))
     assert encoding["columns"]["age"] | {"low": 20.0, "high": 90.0} == encoding["columns"]["age"]
     assert encoding["columns"]["ward"]["categories"] == ["a", "b", "c"]

@@ -45,7 +45,7 @@ KEYS = """
 algorithm method agents rounds topology transport mode seeded data privacy metric test_error train_loss
 per_agent bytes_sent seconds ledgers notes versions
 """
-FILES = {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
+FILES = {"encoding.json", "config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
 
 
 def settings(people: str, out: Path, algorithm: str, **others: Any) -> RunConfig:

@@ -140,6 +140,12 @@ class Target:
         if self.order is None:
             fresh_mu = discrete_mu(epsilon, self.delta, self.kappa)
             needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
+            if spent.kappa_alone > most_excess(max(needed, epsilon), self.delta):  # a larger epsilon lowers its share
+                return (
+                    f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and an older copy "
+                    "of a run's folder was put back: it pays for no further run; name another folder with --account, "
+                    "whose epsilon comes on top"
+                )
             return self._raise_it(used, needed, "by the mu^2 that it adds up")
         fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[self.order])
         needed = epsilon + float(spent.curve[self.order]) + fresh - allowance(self.order, epsilon, self.delta)  # (P2)

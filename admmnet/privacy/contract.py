@@ -10,7 +10,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -113,6 +113,12 @@ class Contract:
     def over_account(self) -> Contract:
         """Return the contract of all runs of the account: its filter in place of this run's own."""
         return Contract(self.promise, self.account, self.account, covered=self.covered)
+
+    def restored(self, epsilon: float, totals: Totals) -> tuple[Contract, Totals]:
+        """Contract of an account, and its totals, once all that its filter lets through up to an epsilon is spent."""
+        promise = replace(cast("Promise", self.promise), epsilon=epsilon)
+        over = cast("Spend", self.account).raised(epsilon)
+        return Contract(promise, over, over, covered=self.covered), over.used_up(totals)
 
     def most(self, *, alone: bool = False) -> Reading | None:
         """All that the filter lets through; ``alone`` to those who know all masks: Theorem 23 (B)."""

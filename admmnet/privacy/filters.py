@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -206,6 +207,21 @@ class Spend:
     def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
         """Whether totals, which are shared ones, plus these events stay within the limit, slack 1e-12 relative."""
         return _spends(self, spent, tuple(events))
+
+    def used_up(self, spent: Totals, times: int = 1) -> Totals:
+        """Totals after which nothing is left: events that nobody knows may have come to all that it lets through.
+
+        What it does not add up is infinite. ``times`` more is it to those who know all masks.
+        """
+        full, limit = copy(spent), times * self.limit
+        full.rho, full.curve, full.alone = math.inf, np.full_like(ORDERS, math.inf), None
+        if self.order is None:
+            full.mu_squared, full.kappa = max(spent.mu_squared, limit), max(spent.kappa, self.kappa)
+        else:
+            full.mu_squared, full.curve[self.order] = math.inf, max(float(spent.curve[self.order]), limit)
+        if self.parts > times:
+            full.unmasked, full.colluders = self.used_up(spent.unmasked or spent, self.parts), spent.colluders or 0
+        return full
 
     def most(self, *, alone: bool = False) -> Reading:
         """All that it lets through; ``alone`` to those who know all masks: Theorem 23 (B)."""

@@ -80,6 +80,25 @@ def open_accounts(
     return accounts
 
 
+def restore(folder: Path, agent: int, epsilon: float) -> None:
+    """Count as spent, in an agent's account, all that its filter has left up to epsilon: see ``AccountFile.restore``.
+
+    RequestError if it cannot be opened, CheckFailed if it does not verify.
+    """
+    path = account_path(folder, agent)
+    if not path.exists() or not path.stat().st_size:
+        return  # no run has begun there
+    with path.open("rb") as file:
+        header = header_line(file.readline()[:-1])
+    delta = header.budget.delta
+    assert delta is not None  # no account without
+    account = AccountFile(folder, agent, header.records, epsilon, delta)
+    try:
+        account.restore()
+    finally:
+        account.close()
+
+
 def _complete(folder: Path, then: Mapping[str, Any], agents: Sequence[int]) -> None:
     """Refuse a folder that lacks an account of these agents: what was spent would be forgotten."""
     for i in agents:

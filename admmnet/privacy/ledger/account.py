@@ -21,7 +21,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, ResumeLine, event_bytes
+from admmnet.privacy.ledger.form import Header, RestoredLine, ResumeLine, Total, event_bytes, total_line
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
@@ -79,6 +79,7 @@ class AccountFile:
         self.path, self._kept, self._closed, self._single = account_path(folder, agent), kept, False, alone
         self._budget, self.filter, self.began = Promise(epsilon, delta), None, None
         self.adjacency: str | None = None
+        self._reading: Contract | None = None  # by which its last lines are read
         self._start, self._events = audit.Start(), 0  # of a run that is resumed: its first line, and events behind it
         self._count, self._marked = 0, False  # lines, and whether the file is the one that the lock remembers
         self._alone = True  # whether no other run has begun since
@@ -150,7 +151,7 @@ class AccountFile:
                     f"the account {self.path} is for {name} = {own}, this run has {asked}: "
                     f"it belongs to other records; {ANOTHER_FOLDER}"
                 )
-        self.totals = account.totals
+        self.totals, self._reading = account.totals, account.contract
         self.adjacency = header["adjacency"]
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
@@ -184,7 +185,7 @@ class AccountFile:
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        header = replace(header, account=None)
+        header, self._reading = replace(header, account=None), header.contract.over_account()
         self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
 
     def rewind(self, header: Header, events: int) -> None:
@@ -231,6 +232,20 @@ class AccountFile:
             self._append(encode(ResumeLine(round, self._chain.previous)))
         else:
             self.begin(replace(header, contract=replace(header.contract, account=self.filter)))
+
+    def restore(self) -> None:
+        """Count as spent all that the filter has left, as an older copy of a run's folder was put back; once.
+
+        Charges of that run may be missing here, too: none can be more. Without a run here nothing is known of a filter.
+        """
+        if self._reading is None or self._reading.promise is None:
+            return
+        epsilon = max(self._reading.promise.epsilon, self._budget.epsilon)
+        contract, full = self._reading.restored(epsilon, self.totals)
+        if (full.rho, full.mu_squared, full.kappa) != (self.totals.rho, self.totals.mu_squared, self.totals.kappa):
+            self.totals, self._reading = full, contract
+            self._append(encode(RestoredLine(epsilon, Total(**total_line(full, contract)), self.head)))
+            self.commit()
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""

@@ -18,7 +18,7 @@ from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Count, Spend
-from admmnet.privacy.ledger import checks
+from admmnet.privacy.ledger import checks, form
 from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, StartLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, ending, is_torn, is_whole
 from admmnet.types import BEFORE
@@ -203,6 +203,11 @@ def read(
                     checks.hold_stage(line.round, facts)
                     finished = False
                     resumed.append(line.round)
+                elif isinstance(line, form.RestoredLine):
+                    if not account or header.noise != "private":
+                        raise CheckFailed("stands in no account of secret noise")
+                    reading, totals = checks.restored(line, reading, totals)
+                    payer = reading
                 elif isinstance(line, EndLine):
                     end = EndLine(events=count, total=total, account=line.account, previous=before)
                     if account or data != encode(end) or (line.account and not header.account):

@@ -27,12 +27,14 @@ from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger.form import (
     EventLine,
     HeaderLine,
+    RestoredLine,
     RunLine,
     StartLine,
     event_bytes,
     event_line,
     filter_of,
     stated,
+    total_line,
 )
 
 TOLERANCE = 1e-9
@@ -107,6 +109,15 @@ def run_contract(line: RunLine, before: HeaderLine) -> Contract:
     if (first.order, first.parts) != (filter.order, filter.parts) or filter.kappa > first.kappa:
         raise CheckFailed(f"account_filter is {filter}, the account's is {first}")
     return contract
+
+
+def restored(line: RestoredLine, before: Contract, totals: Totals) -> tuple[Contract, Totals]:
+    """Contract and totals of an account once all that its filter lets through counts as spent, which are checked."""
+    if before.promise is None or line.epsilon < before.promise.epsilon:
+        raise CheckFailed(f"epsilon is {line.epsilon!r}, below that of the run before")
+    contract, totals = before.restored(line.epsilon, totals)
+    _compare(to_builtins(line.total), total_line(totals, contract), "total.")
+    return contract, totals
 
 
 class LedgerFacts(NamedTuple):

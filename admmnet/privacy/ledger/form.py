@@ -198,7 +198,18 @@ class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kin
     """sha256 of the bytes of the line before, without its newline"""
 
 
-Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | ResumeLine
+class RestoredLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="restored"):
+    """In an account alone: a run's folder was an older copy, and charges of it may be missing here, too."""
+
+    epsilon: Positive
+    """all that `account_filter` lets through up to it counts as spent"""
+    total: Total
+    """as of an event"""
+    previous: Digest
+    """sha256 of the bytes of the line before, without its newline"""
+
+
+Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | ResumeLine | RestoredLine
 
 
 @dataclass(frozen=True)

@@ -174,8 +174,11 @@ def draft(file: Path, label: str | None, separator: str | None, out: Path | None
 
     What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
     """
-    from admmnet.data.draft_file import draft_of
+    from admmnet.data.draft import draft_of
+    from admmnet.data.sets import find
 
+    if find(str(file)) is not None:
+        raise RequestError(f"{file} has a public encoding of its own: see `admmnet data check {file}`")
     if out is not None and out.suffix != ".toml":
         raise RequestError(f"-o {out}: a schema is a .toml file")
     if out is not None and out.exists():

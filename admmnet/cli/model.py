@@ -31,8 +31,8 @@ def model() -> None:
 @json_flag
 def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
     """Print the largest coefficients of a run's model, and how much of each may be noise; reads no record."""
-    from admmnet.predict.coefficients import coefficients
     from admmnet.predict.model import read_model
+    from admmnet.predict.noise import coefficients
 
     facts = coefficients(read_model(run), agent)
     if not as_json:

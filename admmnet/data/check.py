@@ -13,12 +13,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.encode import block_of, check_columns, complete, names_of_rule, refuse_text, words_of_rule
-from admmnet.data.labels import read_labels
 from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT, encoded, every, fit, names_of
 from admmnet.data.schema import Numeric, Rule, Schema, said
 from admmnet.data.settings import DataSettings
-from admmnet.data.source import Source, label_of, with_columns, without
+from admmnet.data.source import Source, label_of, read_labels, with_columns, without
 from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
 from admmnet.data.table import RawTable, refuse
 from admmnet.errors import DataError, counted

@@ -17,6 +17,8 @@ Range = tuple[float, float]
 Task = Literal["binary", "classes", "real"]
 """What labels are: -1 and +1, classes 0..K-1 with K >= 3, or targets in [-1, 1]."""
 Scale = Literal["linear", "centred", "log", "bins", "none"]
+FEW_CLASSES = 20
+"""Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
 
 

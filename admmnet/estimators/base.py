@@ -15,8 +15,7 @@ import numpy as np
 
 from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
-from admmnet.estimators.runs import rows_by, run_on
-from admmnet.estimators.tally import IN_MEMORY
+from admmnet.estimators.tally import IN_MEMORY, rows_by, run_on
 from admmnet.predict.model import Model
 from admmnet.types import Matrix, Vector
 
@@ -131,8 +130,25 @@ def grouped(groups: Any, n: int) -> tuple[Any, Any]:
     return values, owners
 
 
+def has_probabilities(estimator: Any) -> bool:
+    """Whether scores are log-odds.
+
+    Raises
+    ------
+    AttributeError
+        They are not: a hinge or squares say nothing of probabilities.
+    """
+    loss = getattr(estimator, "loss_", estimator.loss)
+    if loss not in ("auto", "logistic", "softmax"):
+        raise AttributeError(
+            f"there are no probabilities: scores of loss = {loss!r} are no log-odds; take loss = 'logistic' (of three "
+            "classes or more 'softmax'), or decision_function"
+        )
+    return True
+
+
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
-    """Two classes; labels are encoded as -1 and +1."""
+    """Two classes, encoded as -1 and +1; probabilities are those of the logistic and softmax losses alone."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X, shape (N, d), and labels y, shape (N,), of exactly two values.
@@ -173,41 +189,20 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """Class of each row, shape (n,)."""
-        ahead = self.decision_function(X) > 0.0
-        return self.classes_[ahead.astype(int)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.classifier_tags.poor_score = True  # noise on a hundred records leaves little
-        return tags
-
-
-def has_probabilities(estimator: Any) -> bool:
-    """Whether scores are log-odds.
-
-    Raises
-    ------
-    AttributeError
-        They are not: a hinge or squares say nothing of probabilities.
-    """
-    loss = getattr(estimator, "loss_", estimator.loss)
-    if loss not in ("auto", "logistic", "softmax"):
-        raise AttributeError(
-            f"there are no probabilities: scores of loss = {loss!r} are no log-odds; take loss = 'logistic' (of three "
-            "classes or more 'softmax'), or decision_function"
-        )
-    return True
-
-
-class Probability(Classifier):
-    """Classifiers of the logistic and softmax losses tell probabilities; scores of other losses are no log-odds."""
+        score = self.decision_function(X)
+        return self.classes_[(score > 0.0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes, shape (n, 2) or (n, K)."""
         found = probabilities(self.decision_function(X))
         return found if found.ndim == 2 else np.column_stack([1.0 - found, found])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # noise on a hundred records leaves little
+        return tags
 
 
 @parameters

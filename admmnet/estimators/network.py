@@ -21,9 +21,8 @@ from admmnet.data.schema import Categorical, Rule, Schema, parse_schema, to_tabl
 from admmnet.data.settings import ENCODE, FROM, GROUPS
 from admmnet.data.table import listed
 from admmnet.errors import RequestError
-from admmnet.estimators.base import Estimator, Probability, Regressor, grouped, parameters
-from admmnet.estimators.runs import rows_by, run_on
-from admmnet.estimators.tally import IN_MEMORY
+from admmnet.estimators.base import Classifier, Estimator, Regressor, grouped, parameters
+from admmnet.estimators.tally import IN_MEMORY, rows_by, run_on
 from admmnet.methods.encoding_rule import TRIED
 from admmnet.methods.tasks import accepts
 from admmnet.predict.model import read_model
@@ -226,7 +225,7 @@ def _digest(parts: list[Any]) -> str:
 
 
 @parameters
-class NetworkClassifier(NetworkEstimator, Probability):
+class NetworkClassifier(NetworkEstimator, Classifier):
     """Two classes or more, learned by a network of agents that each have their budget.
 
     Attributes
@@ -261,11 +260,6 @@ class NetworkClassifier(NetworkEstimator, Probability):
         else:
             self._train(X, codes.astype(np.float64), groups, {"labels": [str(k) for k in range(len(self.classes_))]})
         return self
-
-    def predict(self, X: Any) -> Any:
-        """Class of each row, shape (n,)."""
-        score = self.decision_function(X)
-        return self.classes_[(score > 0.0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

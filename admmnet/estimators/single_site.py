@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from admmnet.estimators.base import Budgeted, Plain, Probability, Regressor, parameters
+from admmnet.estimators.base import Budgeted, Classifier, Plain, Regressor, parameters
 
 
 @parameters
-class SDCAClassifier(Plain, Probability):
+class SDCAClassifier(Plain, Classifier):
     """Stochastic dual coordinate ascent, without privacy; stops at a duality gap of 1e-6."""
 
     _algorithm = "sdca"
@@ -38,17 +38,17 @@ class _DPSGD(_Steps):
 
 
 @parameters
-class DPSCDClassifier(_DPSCD, Probability):
+class DPSCDClassifier(_DPSCD, Classifier):
     """DP-SCD with private dual variables, Poisson batches; ``method="published"`` is Algorithm 1 of its paper."""
 
 
 @parameters
-class DPSGDClassifier(_DPSGD, Probability):
+class DPSGDClassifier(_DPSGD, Classifier):
     """DP-SGD: clipped gradients, Gaussian noise, Poisson batches."""
 
 
 @parameters
-class SongSGDClassifier(Budgeted, Probability):
+class SongSGDClassifier(Budgeted, Classifier):
     """Private SGD of Song, Chaudhuri, Sarwate 2013: one pass, noise of density exp(-a ||z||) on every batch."""
 
     _algorithm = "song-sgd"
@@ -59,7 +59,7 @@ class SongSGDClassifier(Budgeted, Probability):
 
 
 @parameters
-class BANCOClassifier(Budgeted, Probability):
+class BANCOClassifier(Budgeted, Classifier):
     """Parameter-free locally private subgradient descent of Jun, Orabona 2019."""
 
     _algorithm = "banco"
@@ -81,7 +81,7 @@ class DPSGDRegressor(_DPSGD, Regressor):
 
 
 @parameters
-class PlainSGDClassifier(Plain, Probability):
+class PlainSGDClassifier(Plain, Classifier):
     """Stochastic gradient descent without privacy, constant learning rate; its name leaves scikit-learn's alone."""
 
     _algorithm = "sgd"

@@ -1,5 +1,6 @@
-"""Private fits of this process, added up in memory as if all were on the same records (docs/library.md, "Many fits").
+"""Fits that are runs on records in memory, of which no folder stays but an account; and what those of a process cost.
 
+Private fits of this process are added up in memory as if all were on the same records (docs/library.md, "Many fits").
 That is too much for fits on other records, and never too little. Worker processes count their own fits.
 """
 
@@ -11,13 +12,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from admmnet.errors import AdmmnetError, PrivacyWarning, RequestError, short
+from admmnet.library import RunResult, run
+from admmnet.methods import METHODS
+from admmnet.predict.apply import NewData, rows_for
+from admmnet.predict.model import Model
 from admmnet.privacy.budget import Totals, empty
+from admmnet.privacy.events import Unprotected
 from admmnet.privacy.together import added, largest
 from admmnet.record.format import epsilon
+from admmnet.record.reader import read_run
+from admmnet.running.plan import Plan
+from admmnet.transport.local import LocalWorld
 
 IN_MEMORY = "process"
 """The ``account`` of fits that this tally alone adds up."""
@@ -104,3 +114,40 @@ def _warn(text: str) -> None:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(text, PrivacyWarning, stacklevel=level)
+
+
+class Ran(NamedTuple):
+    """What a fit keeps of its run: model and plan, and ``privacy`` of the summary with ``process``."""
+
+    result: RunResult
+    model: Model
+    plan: Plan
+    privacy: dict[str, Any]
+
+
+def run_on(account: str | Path, seed: int | None, **asked: Any) -> Ran:
+    """Run a method as ``admmnet.run`` does, in one process; private without a ``seed``. Errors are those of ``run``."""
+    folder, method = folder_of(account), METHODS[asked["algorithm"]]
+    private, plans, process = seed is None and method.private, list[Plan](), None
+    how: dict[str, Any] = {"account": folder, "no_account": folder is None, "no_test": True, "seed": seed}
+    with TemporaryDirectory() as place, telling(folder):
+        out = Path(place) / "run"
+        try:
+            world = LocalWorld(lasting=False)
+            how |= {"private": private, "simulate": not private, "out": str(out)}
+            result = run(world=world, on_start=plans.append, **how, **asked)
+            model = result.model
+        finally:  # what was charged is spent, whatever came then
+            begun = private and (out / "ledger").is_dir()
+            if ledgers := list(read_run(out, events=False).ledgers.values()) if begun else []:
+                delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
+                nothing = Totals.of([(Unprotected(), 1)], "proven")
+                spent = [one.totals if method.covered else nothing for one in ledgers]
+                where = IN_MEMORY if folder is None else str(Path(folder).resolve())
+                process = PROCESS.add(spent, delta, ledgers[0].header["adjacency"], where)
+    return Ran(result, model, plans[0], {**result.summary["privacy"], "process": process})
+
+
+def rows_by(model: Model, X: Any) -> Any:
+    """Rows of X (n, d) as those that the model was fitted to."""
+    return rows_for(model, NewData(data=X), labelled=False).X_test

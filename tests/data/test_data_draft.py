@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data.draft import SchemaDraft, draft
-from admmnet.data.draft_file import write_draft
+from admmnet.data.draft import SchemaDraft, draft, write_draft
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Categorical, Numeric, parse_schema, to_table
 from admmnet.data.source import source_of

@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 from admmnet.errors import RequestError
-from admmnet.estimators.runs import Ran, rows_by, run_on
-from admmnet.estimators.tally import IN_MEMORY
+from admmnet.estimators.tally import IN_MEMORY, Ran, rows_by, run_on
 from admmnet.holder import Holder
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.types import Matrix, Vector

@@ -21,9 +21,8 @@ from sklearn.model_selection import cross_val_score
 
 from admmnet import BudgetError, NetworkClassifier, PrivacyWarning, RequestError
 from admmnet.estimators import tally
-from admmnet.estimators.runs import Ran, run_on
 from admmnet.estimators.single_site import DPSGDClassifier, DPSGDRegressor, SDCAClassifier
-from admmnet.estimators.tally import IN_MEMORY, Tally
+from admmnet.estimators.tally import IN_MEMORY, Ran, Tally, run_on
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, SubsampledGaussian, Unprotected
 from admmnet.privacy.ledger import audit

@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.predict.coefficients import coefficients
 from admmnet.predict.model import read_model
-from admmnet.predict.noise import noise_of
+from admmnet.predict.noise import coefficients, noise_of
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
 from tests.people_runs import seal

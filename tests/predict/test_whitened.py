@@ -11,9 +11,8 @@ import pytest
 
 from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
-from admmnet.predict.coefficients import coefficients
 from admmnet.predict.model import read_model
-from admmnet.predict.noise import noise_of
+from admmnet.predict.noise import coefficients, noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
 from tests.command_runs import Admmnet

@@ -11,8 +11,7 @@ import pytest
 
 from admmnet import RequestError, run
 from admmnet.config.toml import read_schema
-from admmnet.data.draft import draft
-from admmnet.data.draft_file import write_draft
+from admmnet.data.draft import draft, write_draft
 from admmnet.data.schema import parse_schema
 from admmnet.data.sources import read_table
 from admmnet.privacy.ledger.audit import read

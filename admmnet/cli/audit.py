@@ -95,23 +95,25 @@ def audit(
     the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json and
     the trials.
     """
-    from admmnet.experiments.audits import AuditRequest, run_audit
+    from admmnet.experiments.audits import run_audit
 
     given = given_in(flags)
     folder, seed, _ = given.pop("out"), given.pop("seed", 0), given.pop("simulate", None)
     for word in sorted(given.keys() & refused()):
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
-    request = AuditRequest(name, folder, given, trials, seed, confidence, canary, records)
+    how: dict[str, Any] = {"trials": trials, "seed": seed, "confidence": confidence, "canary": canary}
     with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
-        found = run_audit(request, jobs=jobs, watch=progress, executor=executor)
+        how |= {"jobs": jobs, "watch": progress, "executor": executor}
+        found = run_audit(name, folder, given, records=records, **how)
     if not quiet:
-        words = "nothing contradicts the proof" if found.audit.holds else "a bound is more than the proof allows"
-        show(found.as_dict(), words, as_json=as_json, title=f"{found.title}: lower bounds on epsilon")
-    if not found.audit.holds:
-        best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
+        words = "nothing contradicts the proof" if found["holds"] else "a bound is more than the proof allows"
+        title = f"{name},{found['mechanism'].rpartition(',')[2]}: lower bounds on epsilon"
+        show(found, words, as_json=as_json, title=title)
+    if not found["holds"]:
+        best = max(found["lower"], found["lower_gaussian"] or 0.0)
         raise CheckFailed(
-            f"epsilon is at least {number(best)}, but {epsilon(found.audit.proven)} is proven: the program "
+            f"epsilon is at least {number(best)}, but {epsilon(found['proven'])} is proven: the program "
             f"violates its proof ({folder}/audit.json); a true claim fails so once in "
             f"{count(round(1.0 / (2.0 * (1.0 - confidence))))} audits"
         )

@@ -6,7 +6,7 @@ Figures are taken as they stand: `admmnet ledger verify` holds them against each
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from admmnet.forms import read_form
 from admmnet.record.folder import SUMMARY, is_held
 from admmnet.record.forms import Summary, absent
 from admmnet.record.journal import past_of
-from admmnet.record.shelf import followed, ledger_files
+from admmnet.record.shelf import followed, ledger_files, measured
 from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
 
@@ -101,7 +101,7 @@ def look(folder: Path) -> Sight:
     newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
     phase = "broken" if held is False else "running" if held else "unknown"
     away = tuple(sorted(past_of(folder).away if summary is None else absent(summary)))
-    figures = list(_figures(folder / "metrics.csv"))
+    figures = list(measured(folder))
     ledgers = followed(folder)
     # a series may be charged ahead: its rounds are those of metrics.csv
     charged = [one.round for one in ledgers if one.header.neighbours and one.round is not None]
@@ -129,14 +129,3 @@ def look(folder: Path) -> Sight:
         away=away,
         summary=summary,
     )
-
-
-def _figures(path: Path) -> Iterator[tuple[int, int, int, float | None]]:
-    """Round, agent, releases and test error of each whole row of metrics.csv; whatever is no row is left out."""
-    try:
-        lines = path.read_bytes().split(b"\n")[:-1]
-    except OSError:
-        return
-    for row in (line.split(b",") for line in lines):
-        with suppress(ValueError, IndexError):  # the header, or what is no row
-            yield int(row[0]), int(row[1]), int(row[3]), float(row[2]) if row[2] else None

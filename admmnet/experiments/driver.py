@@ -16,7 +16,7 @@ from typing import Any
 from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, facts_of, line_of, over, row_of
-from admmnet.experiments.folder import csv_text, opened
+from admmnet.experiments.folder import begin, csv_text
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.holdout import Reader
 from admmnet.experiments.parsing import Values, said
@@ -71,16 +71,16 @@ def made(pool: Pool, comparison: Comparison, part: tuple[int, int] = WHOLE, read
     """Run what is missing of a comparison; ``read`` brings records in place of the settings', and is picklable."""
     session = Session(Grid(comparison), pool, read)
     session.choose_delta()
-    with opened(session.folder / FILE, session.agree, part):
-        session.note()
-        pieces = session.grid.pieces(part)
-        try:
-            if trials := session.trials(pieces):
-                session.complete("trials", trials)
-                session.choose()
-            session.complete("runs", session.runs(pieces))
-        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
-            session.table()
+    begin(session.folder / FILE, session.agree)
+    session.note()
+    pieces = session.grid.pieces(part)
+    try:
+        if trials := session.trials(pieces):
+            session.complete("trials", trials)
+            session.choose()
+        session.complete("runs", session.runs(pieces))
+    finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
+        session.table()
     return session
 
 
@@ -92,13 +92,13 @@ def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None
     if plot is not None:
         check_file(plot)
     words: dict[str, Any] = {}
-    file = folder / FILE
-    with Pool(jobs) as pool, opened(file, lambda said: words.update(said["settings"], delta=said["delta"])):
-        if not words:
-            raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
-        delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
-        grid = Grid(Comparison(**words, out=str(folder)))
-        grid.delta = delta
+    begin(folder / FILE, lambda said: words.update(said["settings"], delta=said["delta"]))
+    if not words:
+        raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
+    delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
+    grid = Grid(Comparison(**words, out=str(folder)))
+    grid.delta = delta
+    with Pool(jobs) as pool:
         session = Session(grid, pool)
         session.choose()
         session.price()

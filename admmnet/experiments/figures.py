@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Case, Cell
 from admmnet.experiments.parsing import Entry, Values
+from admmnet.experiments.rows import Row
 
 COLUMNS = (
     *("algorithm", "method", "accountant", "adjacency", "epsilon_target", "epsilon_proven", "epsilon_published"),
@@ -19,12 +20,10 @@ COLUMNS = (
 )
 """Of compare.csv."""
 UNCOVERED = "the choice reads validation errors without noise, which no figure covers; it never reads test records"
-Row = dict[str, Any]
-"""A line of compare.csv: figures of one run as its summary.json has them; None where undefined."""
 
 
 def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
-    """Return the row of a finished run."""
+    """Line of compare.csv: figures of a finished run, as its summary.json has them."""
     own = {
         "seed": cell.seed,
         "test_error": summary["test_error"]["consensus"],

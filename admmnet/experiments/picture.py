@@ -1,69 +1,58 @@
-"""The picture of a comparison: test error against epsilon with its spread, one line a method."""
+"""Test figures against epsilon with their spread, one line a method: of comparisons, and of papers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from admmnet.errors import counted
-from admmnet.record.format import error as shown
-from admmnet.report.figure import COLOURS, GREY, INK, MARKERS, Curve, Look, Panel, Picture, Rule
+from admmnet.experiments.rows import Row, by, distinct, pick, split, values
+from admmnet.report.figure import COLOURS, MARKERS, Curve, Look, Panel, Picture, Rule
+
+
+def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0) -> Curve:
+    """Means of values by x, times a factor, with their standard deviations."""
+    y = [factor * float(np.mean(own)) for own in found.values()]
+    spread = [factor * (float(np.std(own, ddof=1)) if len(own) > 1 else 0.0) for own in found.values()]
+    return Curve(label, look, [float(x) for x in found], y, spread)
+
+
+def curves(
+    rows: list[Row], column: str, looks: Mapping[Any, tuple[str, Look]], x: str, y: str, factor: float = 1.0
+) -> tuple[Curve, ...]:
+    """Return y over x for each value of a column that has rows, under its label and with its look."""
+    found = ((looks[value], by(pick(rows, **{column: value}), x, y)) for value in looks)
+    return tuple(curve(label, look, own, factor) for (label, look), own in found if own)
+
+
+def over_epsilon(rows: list[Row], title: str, looks: Mapping[Any, tuple[str, Look]], *, real: bool = False) -> Panel:
+    """Test figure over epsilon, a line a method; rules without privacy, and for the pooled optimum if rows have it."""
+    factor, label = (1.0, "test MSE") if real else (100.0, "test error in %")
+    plain = split([row for row in rows if row["epsilon"] is None], "method")
+    rules = [Rule(looks[m][0], factor * float(values(own, "test_error").mean()), looks[m][1].dash) for m, own in plain]
+    rules += [Rule("pooled optimum", factor * value, "dotted") for value in distinct(rows, "pooled")]
+    lines, ticks = curves(rows, "method", looks, "epsilon", "test_error", factor), tuple(distinct(rows, "epsilon"))
+    return Panel(title, "epsilon", label, lines, tuple(rules), xlog=True, ylog=real, ticks=ticks)
 
 
 def picture_of(told: Mapping[str, Any]) -> Picture | None:
     """Picture of what a comparison told; None where nothing that has an epsilon has finished."""
-    lines, real = told["lines"], told["metric"] != "error"
-    curves, rules = curves_of(lines, 1.0 if real else 100.0), rules_of(told, 1.0 if real else 100.0)
-    if not curves:
+    rows, looks = list[Row](), dict[str, tuple[str, Look]]()
+    for line in told["lines"]:
+        facts = {"method": line["name"], "epsilon": line["epsilon"], "pooled": told["references"]["pooled"]}
+        rows += [facts | {"test_error": error} for error in line["errors"] if error is not None]
+        families = list(dict.fromkeys(one["algorithm"] for one in told["lines"]))
+        number = families.index(line["algorithm"]) % len(COLOURS)  # forms of a method share colour and marker
+        dash = "solid" if line["method"] == "proven" else "dashed" if line["accountant"] == "published" else "dotted"
+        looks[line["name"]] = line["name"], Look(COLOURS[number], MARKERS[number], dash)
+    panel = over_epsilon(rows, "", looks, real=told["metric"] != "error")
+    if not panel.curves:
         return None
     data = told["data"][0]
-    seeds = counted(max(line["seeds"] for line in lines), "seed")
+    seeds = counted(max(line["seeds"] for line in told["lines"]), "seed")
     place = f"on {data['agents']} agents" if data["agents"] > 1 else "in one place"
     note = f"{data['train']:,} training records {place}, delta = {told['delta']:g}, {seeds}"
     note += f"{', tuned' if told['tuning'] else ''}; bars: standard deviation"
-    panel = Panel(
-        "",
-        "epsilon asked for (a record)",
-        "mean squared test error" if real else "test error in %",
-        curves,
-        rules,
-        xlog=True,
-        ticks=tuple(sorted({line["epsilon"] for line in lines if line["epsilon"]})),
-    )
     return Picture(f"{data['name']}: test error against epsilon", ((panel,),), note, height=3.4, width=6.4)
-
-
-def curves_of(lines: Sequence[Mapping[str, Any]], factor: float) -> tuple[Curve, ...]:
-    """Curves of the methods that have an epsilon; forms of a method share colour and marker."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for line in lines:
-        if line["epsilon"] is not None and line["error"] is not None:
-            found.setdefault(line["name"], []).append(line)
-    families = list(dict.fromkeys(own[0]["algorithm"] for own in found.values()))
-    curves = []
-    for own in found.values():
-        place, noise = families.index(own[0]["algorithm"]) % len(COLOURS), own[0]["accountant"]
-        label, dash = own[0]["algorithm"], "solid"
-        if own[0]["method"] != "proven":
-            label, dash = f"{label}, published", "dashed" if noise == "published" else "dotted"
-            label += " (noise proven)" if noise == "proven" else ""
-        look, x = Look(COLOURS[place], MARKERS[place], dash), [line["epsilon"] for line in own]
-        y, spread = ([factor * (line[name] or 0.0) for line in own] for name in ("error", "spread"))
-        curves.append(Curve(label, look, x, y, spread))
-    return tuple(curves)
-
-
-def rules_of(told: Mapping[str, Any], factor: float) -> tuple[Rule, ...]:
-    """Horizontal lines, no two alike: the pooled optimum, methods without privacy, and a guess where one is as bad."""
-    guess, held = "larger class" if told["metric"] == "error" else "mean", told["references"]
-    limit = held.get("larger_class")
-    far = limit is None or all((line["error"] or 0.0) < limit for line in told["lines"])
-    rules = [(guess, None if far else limit), ("no privacy, pooled", held.get("pooled"))]
-    rules += [(f"{line['algorithm']}, no privacy", line["error"]) for line in told["lines"] if line["epsilon"] is None]
-    looks = chain((("solid", GREY), ("dotted", INK)), (("dashed", colour) for colour in COLOURS[::-1]))
-    return tuple(
-        Rule(f"{label} {shown(value, told['metric'])}", factor * value, *look)
-        for (label, value), look in zip(rules, looks, strict=False)
-        if value is not None
-    )

@@ -132,34 +132,26 @@ class Pool:
         most = self.jobs if self._processes is not None else len(tasks)
         told, left = time.monotonic(), iter(enumerate(tasks))
         with _held() as interrupted:
-            while True:
-                for number, task in islice(left, most - len(self._waiting)):
-                    self._waiting[self._submitted(task)] = number
-                if not self._waiting:
-                    return
-                for future in wait(self._waiting, POLL, FIRST_COMPLETED).done:
-                    if isinstance(future.exception(), BrokenExecutor):
-                        self._end()
-                        if interrupted:  # a process that was starting heard the keyboard, too
-                            raise KeyboardInterrupt
-                        at_work = " or ".join(tasks[number].words for number in self._waiting.values())
-                        raise RunError(LOST.format(at_work))
-                    number, told = self._waiting.pop(future), time.monotonic()
-                    yield number, future.result()
-                if interrupted:
-                    raise KeyboardInterrupt
-                if time.monotonic() > told + PATIENCE:
-                    self._watch.waiting()
-                    told = time.monotonic()
-
-    def _submitted(self, task: Call) -> Future[Any]:
-        try:
-            assert self._executor is not None
-            return self._executor.submit(_answer, task, self._name)
-        except BrokenExecutor as error:  # it broke since the last answer
-            broken: Future[Any] = Future()
-            broken.set_exception(error)
-            return broken
+            try:
+                while True:
+                    for number, task in islice(left, most - len(self._waiting)):
+                        self._waiting[self._executor.submit(_answer, task, self._name)] = number
+                    if not self._waiting:
+                        return
+                    for future in wait(self._waiting, POLL, FIRST_COMPLETED).done:
+                        answer, told = future.result(), time.monotonic()
+                        yield self._waiting.pop(future), answer
+                    if interrupted:
+                        raise KeyboardInterrupt
+                    if time.monotonic() > told + PATIENCE:
+                        self._watch.waiting()
+                        told = time.monotonic()
+            except BrokenExecutor:
+                self._end()
+                if interrupted:  # a process that was starting heard the keyboard, too
+                    raise KeyboardInterrupt from None
+                at_work = " or ".join(tasks[number].words for number in self._waiting.values())
+                raise RunError(LOST.format(at_work)) from None
 
     def __enter__(self) -> Pool:
         return self

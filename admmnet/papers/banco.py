@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.experiments.picture import curve, curves
 from admmnet.experiments.pool import Call
-from admmnet.papers.claims import LEAST, Claim, Outcome, Row, by, claim, distinct, lower, pick, sized, split
-from admmnet.papers.driver import Bench, Figure, curve, curves, name_of, seeds_of
+from admmnet.experiments.rows import Row, by, distinct, pick, split
+from admmnet.papers.claims import LEAST, Claim, Outcome, claim, lower, sized
+from admmnet.papers.driver import Bench, Figure, name_of, seeds_of
 from admmnet.papers.passes import FREE, local, log_places, optimum
 from admmnet.papers.sources import DataSource, load, source
 from admmnet.record.format import parameter

@@ -12,24 +12,12 @@ from admmnet.experiments.driver import Session
 from admmnet.experiments.figures import Choice
 from admmnet.experiments.grid import TRIAL_SEEDS, Cell
 from admmnet.experiments.parsing import said
+from admmnet.experiments.picture import curve, curves, over_epsilon
 from admmnet.experiments.pool import Call
+from admmnet.experiments.rows import Row, by, distinct, pick, split, values
 from admmnet.experiments.tasks import cost
-from admmnet.papers.claims import (
-    Claim,
-    Outcome,
-    Row,
-    against,
-    by,
-    claim,
-    distinct,
-    lower,
-    pick,
-    sized,
-    split,
-    steadier,
-    values,
-)
-from admmnet.papers.driver import Bench, Figure, course, curve, curves, name_of, over_epsilon, rows_of, seeds_of
+from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized, steadier
+from admmnet.papers.driver import Bench, Figure, course, name_of, rows_of, seeds_of
 from admmnet.papers.sources import DataSource, rows, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel

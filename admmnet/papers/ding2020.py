@@ -12,9 +12,11 @@ import numpy as np
 from admmnet.data.figures import test_error
 from admmnet.errors import MissingDataError
 from admmnet.experiments.parsing import said
+from admmnet.experiments.picture import curves, over_epsilon
 from admmnet.experiments.pool import Call
-from admmnet.papers.claims import Claim, Outcome, Row, against, by, claim, distinct, lower, pick, sized, split, values
-from admmnet.papers.driver import Bench, Figure, course, curves, over_epsilon, rows_of, seeds_of
+from admmnet.experiments.rows import Row, by, distinct, pick, split, values
+from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized
+from admmnet.papers.driver import Bench, Figure, course, rows_of, seeds_of
 from admmnet.papers.passes import FREE, optimum
 from admmnet.papers.sources import DataSource, load, source
 from admmnet.record.format import parameter

@@ -18,16 +18,17 @@ from admmnet.config.modes import SIMULATE
 from admmnet.errors import RequestError, RunError, counted
 from admmnet.experiments.driver import Session, made
 from admmnet.experiments.figures import row_of
-from admmnet.experiments.folder import csv_text, opened
+from admmnet.experiments.folder import begin, csv_text
 from admmnet.experiments.grid import Cell
 from admmnet.experiments.grid_file import grids_of
 from admmnet.experiments.pool import Call, Pool
 from admmnet.experiments.progress import Watch
+from admmnet.experiments.rows import Row, distinct
 from admmnet.files import read_toml, write_whole
 from admmnet.papers import PAPERS
-from admmnet.papers.claims import Claim, Row, by, distinct, pick, split, values
+from admmnet.papers.claims import Claim
 from admmnet.papers.sources import DataSource
-from admmnet.report.figure import Curve, Look, Panel, Picture, Rule, drawn
+from admmnet.report.figure import Panel, Picture, drawn
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
@@ -169,31 +170,6 @@ def course(folder: Path, column: str) -> list[float]:
     return [float(value) for value in agents[column].reshape(rounds, -1).mean(axis=1)]
 
 
-def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0) -> Curve:
-    """Means of values by x, times a factor, with their standard deviations."""
-    y = [factor * float(np.mean(own)) for own in found.values()]
-    spread = [factor * (float(np.std(own, ddof=1)) if len(own) > 1 else 0.0) for own in found.values()]
-    return Curve(label, look, [float(x) for x in found], y, spread)
-
-
-def curves(
-    rows: list[Row], column: str, looks: Mapping[Any, tuple[str, Look]], x: str, y: str, factor: float = 1.0
-) -> tuple[Curve, ...]:
-    """Return y over x for each value of a column that has rows, under its label and with its look."""
-    found = ((looks[value], by(pick(rows, **{column: value}), x, y)) for value in looks)
-    return tuple(curve(label, look, own, factor) for (label, look), own in found if own)
-
-
-def over_epsilon(rows: list[Row], title: str, looks: Mapping[Any, tuple[str, Look]], *, real: bool = False) -> Panel:
-    """Test figure over epsilon, a line a method; rules without privacy, and for the pooled optimum if rows have it."""
-    factor, label = (1.0, "test MSE") if real else (100.0, "test error in %")
-    plain = split([row for row in rows if row["epsilon"] is None], "method")
-    rules = [Rule(looks[m][0], factor * float(values(own, "test_error").mean()), looks[m][1].dash) for m, own in plain]
-    rules += [Rule("pooled optimum", factor * value, "dotted") for value in distinct(rows, "pooled")]
-    lines, ticks = curves(rows, "method", looks, "epsilon", "test_error", factor), tuple(distinct(rows, "epsilon"))
-    return Panel(title, "epsilon", label, lines, tuple(rules), xlog=True, ylog=real, ticks=ticks)
-
-
 def seeds_of(rows: Sequence[Row], noun: str = "seed") -> str:
     """Over what the rows are means."""
     return f"Mean and standard deviation over {counted(len(distinct(rows, 'seed')), noun)}"
@@ -230,7 +206,8 @@ def reproduce(
                 f"{folder} holds the figures of {about['paper']}, not of {request.paper}: name another one with -o"
             )
 
-    with Pool(jobs, watch, executor) as pool, opened(folder / FILE, agree):
+    with Pool(jobs, watch, executor) as pool:
+        begin(folder / FILE, agree)
         write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
         bench = Bench(request, pool)
         return _write(request, module, module.figures(bench), bench.refused)

@@ -7,9 +7,11 @@ from itertools import product
 
 import numpy as np
 
+from admmnet.experiments.picture import curves
 from admmnet.experiments.pool import Call
-from admmnet.papers.claims import Claim, Outcome, Row, by, claim, lower, pick, split, steadier, values
-from admmnet.papers.driver import Bench, Figure, curves, name_of, seeds_of
+from admmnet.experiments.rows import Row, by, pick, split, values
+from admmnet.papers.claims import Claim, Outcome, claim, lower, steadier
+from admmnet.papers.driver import Bench, Figure, name_of, seeds_of
 from admmnet.papers.passes import optimum, song
 from admmnet.papers.sources import DataSource, source
 from admmnet.report.figure import BLUE, RED, Look, Panel, Rule

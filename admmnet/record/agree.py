@@ -12,11 +12,12 @@ from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.checks import same
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.forms import AgentEntry, FileForm, Summary, absent
+from admmnet.record.shelf import measured
 
 
 def contradictions(path: Path, summary: Summary, accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
     """Yield what summary.json at ``path`` says otherwise than the ledgers that verify, by file, and metrics.csv."""
-    releases = _releases(path.with_name("metrics.csv"), summary.rounds - 1)
+    releases = _releases(path.parent, summary.rounds - 1)
     return (f"{path}: {fault}" for fault in faults_in(summary, accounts, releases))
 
 
@@ -65,22 +66,14 @@ def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | No
         yield f"agent {agent}: refused_at is {refused}, its ledger has a charge of round {last}"
 
 
-def _releases(path: Path, round: int) -> dict[int, int]:
-    """Releases of every agent in the last round of metrics.csv; nothing where it cannot be read, or ends before.
+def _releases(folder: Path, round: int) -> dict[int, int]:
+    """Releases of every agent in the last round of metrics.csv; nothing where that is before ``round``.
 
     It ends before where an agent has taken over the end.
     """
-    try:
-        last, found = "", dict[str, str]()
-        with path.open(encoding="utf-8") as file:
-            next(file, None)
-            for line in file:
-                round_, agent, _, releases, *_ = line.rstrip("\n").split(",", 4)
-                found = found if round_ == last else {}
-                last, found[agent] = round_, releases
-        return {int(agent): int(releases) for agent, releases in found.items() if int(last) >= round}
-    except (OSError, ValueError):
-        return {}
+    latest = {agent: (last, releases) for last, agent, releases, _ in measured(folder)}
+    end = max((last for last, _ in latest.values()), default=-1)
+    return {agent: releases for agent, (last, releases) in latest.items() if last == end >= round}
 
 
 def _common_faults(summary: Summary, account: VerifiedLedger, living: Sequence[AgentEntry]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -107,3 +107,14 @@ def _records(path: Path) -> int:
     except OSError:
         found = None
     return 0 if found is None else int(found[1])
+
+
+def measured(folder: Path) -> Iterator[tuple[int, int, int, float | None]]:
+    """Round, agent, releases and test error of each whole row of metrics.csv; whatever is no row is left out."""
+    try:
+        lines = (folder / "metrics.csv").read_bytes().split(b"\n")[:-1]
+    except OSError:
+        return
+    for row in (line.split(b",") for line in lines):
+        with suppress(ValueError, IndexError):  # the header, or what is no row
+            yield int(row[0]), int(row[1]), int(row[3]), float(row[2]) if row[2] else None

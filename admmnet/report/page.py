@@ -26,7 +26,7 @@ from admmnet.record.values import at
 from admmnet.record.verdict import verdict_of
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
-from admmnet.report.names import data_of, folder_names, heading
+from admmnet.report.names import folder_names, heading
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import RunSeries, curves, gate_line, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
@@ -132,7 +132,6 @@ def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
         "pairs": _pairs(run, series, settings),
         "columns": _columns([agent["shown"] for agent in agents]),
         "agents": agents,
-        "error": partial(format.error, metric=series.metric),
         "torn": sum(agent["account"].torn for agent in agents),
         "resumed": sorted({k for agent in agents for k in agent["account"].resumed}),
         "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (said("away") or {}).items()],
@@ -247,6 +246,8 @@ def _pairs(run: Run, series: RunSeries, settings: Mapping[str, Any]) -> dict[str
         f"{series.unit.capitalize()}s": said("rounds") or at(settings, "algorithm", "rounds"),
         "Pure epsilon": None if pure is None else f"{epsilon(pure)}, with delta = 0",
         "Gate": None if summary is None else gate_line(summary),
+        "Agents": None if series.baseline else count(series.size),
+        "Training loss": number(said("train_loss")),
         "Carried by": said("transport"),
         "Bytes sent": size(said("bytes_sent")),
         "Wall time": seconds(said("seconds", "total")),
@@ -289,9 +290,11 @@ def _picture(*runs: RunSeries) -> tuple[str, str]:
 def _versus(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Runs side by side: figures, settings that differ, and whatever keeps them from being compared."""
     columns = [_column(run) for run in runs]
-    figures = {name: [column[name] for column in columns] for name in columns[0]}
     flat = [{f"{table}: {key}": v for table, own in run["settings"].items() for key, v in own.items()} for run in runs]
-    settings = {key: [own.get(key, NONE) for own in flat] for key in dict.fromkeys(key for own in flat for key in own)}
+    figures, settings = (
+        {name: [own.get(name, NONE) for own in each] for name in dict.fromkeys(name for own in each for name in own)}
+        for each in (columns, flat)
+    )
     private = [run for run in runs if run["series"].private]
     return {
         "figures": {name: values for name, values in figures.items() if {*values} != {NONE}},
@@ -306,22 +309,14 @@ def _versus(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _column(run: Mapping[str, Any]) -> dict[str, str]:
     """Figures of a run by their names."""
-    privacy, private, said, error = run["privacy"], run["series"].private, run["said"], run["error"]
-    return {
+    privacy, private = run["privacy"], run["series"].private
+    own = {
         "Mode": run["verdict"].mode.line(),
-        "Method": f"{run['series'].algorithm} ({run['header']['method']})",
-        "Data": data_of(run["series"]),
-        "Agents": count(run["series"].size),
-        "Rounds or epochs": count(said("rounds")),
+        "Run": run["title"],
         "Epsilon proven": epsilon(privacy.epsilon_proven) if private else "no privacy",
         "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
         "Delta": epsilon(privacy.delta),
         "Epsilon spent so far": epsilon(privacy.epsilon_spent),
         "Relation": run["header"]["adjacency"] if private else NONE,
-        "Error of the average": error(said("test_error", "consensus")),
-        "Error of the agents' models, mean": error(said("test_error", "mean")),
-        "The same, standard deviation": error(said("test_error", "std")),
-        "Training loss": number(said("train_loss")),
-        "Bytes sent": size(said("bytes_sent")),
-        "Wall time": seconds(said("seconds", "total")),
     }
+    return {**own, **{label: value for label, value, *_ in run["cards"]}, **run["pairs"]}

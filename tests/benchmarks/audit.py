@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from admmnet.auditing import Audit, Mechanism
-from admmnet.experiments.audits import AuditRequest, run_audit
+from admmnet.auditing import Mechanism
+from admmnet.experiments.audits import run_audit
 from tests.auditing.gates import HeldQuestions, Questions
 from tests.auditing.masked import MaskedRounds
 from tests.auditing.plain import audit
@@ -60,10 +61,10 @@ MECHANISMS: tuple[tuple[Mechanism, int], ...] = (
 """Gates alone, and masked sums: 40 records, epsilon 4."""
 
 
-def line(name: str, found: Audit) -> str:
+def line(name: str, found: dict[str, Any]) -> str:
     """Line of a table."""
-    figures = (found.lower, found.lower_gaussian, found.proven, found.published)
-    return row(name, f"{found.trials:,}", *("" if x is None else f"{x:.2f}" for x in figures))
+    figures = (found[name] for name in ("lower", "lower_gaussian", "proven", "published"))
+    return row(name, f"{found['trials']:,}", *("" if x is None else f"{x:.2f}" for x in figures))
 
 
 def main() -> int:
@@ -82,15 +83,15 @@ def main() -> int:
         if not asked.words or any(word in name for word in asked.words):
             folder = asked.out / f"{name} {told}".replace(":", "-").replace(", ", "-").replace(" ", "-")
             wanted, sure = round(asked.times * trials), asked.confidence
-            request = AuditRequest(name, str(folder), settings, wanted, confidence=sure, records=records)
-            found = run_audit(request, jobs=asked.jobs).audit
-            holds &= found.holds
+            how: Any = {"trials": wanted, "confidence": sure, "records": records, "jobs": asked.jobs}
+            found = run_audit(name, str(folder), settings, **how)
+            holds &= found["holds"]
             print(line(f"`{name}` {told}".strip(), found), flush=True)
     for mechanism, trials in MECHANISMS:
         if not asked.words or any(word in mechanism.name for word in asked.words):
-            found = audit(mechanism, round(asked.times * trials), DELTA, 0, confidence=asked.confidence)
-            holds &= found.holds
-            print(line(mechanism.name, found), flush=True)
+            whole = audit(mechanism, round(asked.times * trials), DELTA, 0, confidence=asked.confidence)
+            holds &= whole.holds
+            print(line(mechanism.name, asdict(whole)), flush=True)
     return 0 if holds else 1
 
 

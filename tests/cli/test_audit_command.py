@@ -11,10 +11,10 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.auditing.evidence import World
-from admmnet.auditing.methods import MethodTrials
+from admmnet.auditing.methods import Canary, MethodTrials
 from admmnet.cli import run_command_line
 from admmnet.errors import Terminated
-from admmnet.experiments.audits import AuditRequest, run_audit, subject_of, trials_of
+from admmnet.experiments.audits import run_audit, subject_of, trials_of
 from admmnet.experiments.pool import Pool
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
@@ -94,15 +94,12 @@ def test_scores_are_read_as_normal_where_all_noise_is(name: str, reading: str) -
 
 
 def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
+    canaries: tuple[Canary, Canary] = ("mirror", "zeros")
     found = [
-        run_audit(
-            AuditRequest("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1
-        ).audit
-        for word in ("mirror", "zeros")
+        run_audit("ssp", str(tmp_path / word), {"epsilon": 4.0}, trials=250, canary=word, records=40, jobs=1)
+        for word in canaries
     ]
-    assert found[0].lower_gaussian is not None
-    assert found[1].lower_gaussian is not None
-    assert found[1].lower_gaussian < 0.7 * found[0].lower_gaussian
+    assert 0.0 < found[1]["lower_gaussian"] < 0.7 * found[0]["lower_gaussian"]
 
 
 def test_help_lists_what_can_be_audited_alone(admmnet: Admmnet) -> None:
@@ -162,7 +159,7 @@ def test_a_folder_holds_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_part_depends_on_its_place_alone() -> None:
-    subject = subject_of(AuditRequest("ssp", "nowhere", {"epsilon": 1.0}, records=40))
+    subject = subject_of("ssp", {"epsilon": 1.0}, None, 40)
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
         whole, first, last, other = (

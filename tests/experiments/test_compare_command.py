@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.driver import compare
 from admmnet.experiments.grid import Comparison
@@ -236,20 +235,15 @@ def test_under_mpirun_processes_of_this_machine_can_be_asked_for(people: str, tm
     assert admmnet(2, "compare", *grid(people, tmp_path / "no"), "--seeds", "5:5").code == 2
 
 
-def test_a_part_is_made_once_at_a_time(people: str, tmp_path: Path) -> None:
+def test_a_run_that_another_call_makes_is_left_alone(people: str, tmp_path: Path) -> None:
     one = Comparison(algorithms=("admm",), seeds=(0, 1), out=str(tmp_path), settings=COMMON | {"data": people})
-    compare(one, jobs=1, part=(1, 2))
-    with (tmp_path / ".part-1-of-2").open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        assert run_command_line(["compare", *grid(people, tmp_path), "--part", "1/2"]) == 2
-        compare(one, jobs=1, part=(2, 2))
-    assert len(without_seconds(tmp_path / "compare.csv")) == 2
+    compare(one, jobs=1)
     running = tmp_path / "runs" / "admm-1"
     (running / "summary.json").unlink()
-    with (running / "config.toml").open() as file:  # another part, of other parts, makes it just now
+    with (running / "config.toml").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(RequestError, match="is at work in another call"):
-            compare(one, jobs=1, part=(2, 2))
+            compare(one, jobs=1)
 
 
 def test_records_that_have_changed_are_refused(tmp_path: Path, command: Admmnet) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
+from admmnet.experiments.rows import Row
 from admmnet.papers import banco, song2013
 from admmnet.papers import damaskinos2021 as damaskinos
-from admmnet.papers.claims import Outcome, Row, claim, lower, steadier
+from admmnet.papers.claims import Outcome, claim, lower, steadier
 from admmnet.papers.ding2020 import READINGS_OF, effect_of, trade_off
 from admmnet.papers.driver import Figure
 from admmnet.papers.sources import DataSource

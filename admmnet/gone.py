@@ -36,6 +36,10 @@ GONE = {
     "--plain": "lines to the relay are always encrypted",
     "--receipts": "take hosts of their own: an agent keeps the words of others (`admmnet agent`)",
     "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
+    "network --plot": "`admmnet ledger network RUN --json` has every pair with its distance",
+    "reproduce --simulate": "leave it out: sets of the data folder count as public",
+    "--ipums-brazil": "put the extract into the data folder, as DIR/ipums/brazil.csv",
+    "--ipums-us": "put the extract into the data folder, as DIR/ipums/us.csv",
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
 UNUSED: dict[str, Any] = {

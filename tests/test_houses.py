@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
 FOUNDATION = {
-    *("errors", "gone", "log", "files", "types", "forms", "form_errors", "form_tables"),
+    *("errors", "gone", "log", "files", "types", "forms", "form_errors"),
     *("rng", "version", "settings", "registry"),
 }
 ORDER = (

@@ -18,9 +18,6 @@ from admmnet.papers import PAPERS
 @click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's)")
 @jobs_flag
 @executor_flag
-@click.option("--ipums-brazil", metavar="FILE", help="your IPUMS extract of Brazil, for ding2020's figure 7")
-@click.option("--ipums-us", metavar="FILE", help="your IPUMS extract of the US, for the same")
-@click.option("--simulate", is_flag=True, help="take the extracts to be public")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @quiet_flag
 @debug_flag
@@ -29,7 +26,8 @@ def reproduce(executor: Any, /, jobs: int | None, quiet: bool, debug: bool, **as
     """Make the figures of a paper, and say which of its claims hold.
 
     Writes a CSV file and a picture for each figure, claims.csv and report.md. Sets that are not in the data folder have
-    stand-ins, named in titles and text. The same call goes on where an earlier one stopped.
+    stand-ins, named in titles and text; those that are there count as public. The same call goes on where an earlier
+    one stopped.
     """
     from admmnet.papers import Request
     from admmnet.papers import reproduce as make

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -64,17 +65,10 @@ def figures(bench: Bench) -> list[Figure]:
 
 def _sources(bench: Bench) -> tuple[DataSource, list[DataSource]]:
     """Records of figures 1 to 6, and those of figure 7, none of which is the first again."""
-    folder, request = bench.request.data_dir, bench.request
-    others = []
-    for name, file, title in (("brazil", request.ipums_brazil, "Brazil"), ("us", request.ipums_us, "US")):
-        if file is not None:
-            extract = {"data": f"ipums:{Path(file).resolve()}"}
-            others.append(DataSource(f"{title} (IPUMS)", tuple(extract.items()), data_dir=folder))
-            continue
-        try:
+    folder, others = bench.request.data_dir, []
+    for name in ("brazil", "us"):
+        with suppress(MissingDataError):
             others.append(source(name, folder))
-        except MissingDataError:
-            continue
     return source("adult", folder), others
 
 

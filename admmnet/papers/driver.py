@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.modes import SIMULATE
 from admmnet.errors import RequestError, RunError, counted
 from admmnet.experiments.driver import Session, made
 from admmnet.experiments.figures import row_of
@@ -38,8 +37,7 @@ FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
 class Request:
     """What is to be made: which of ``PAPERS``, into which folder (the same again goes on with it), all or ``quick``.
 
-    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the figure's own number;
-    ``ipums_*`` are the user's own extracts, and ``simulate`` says that these may show.
+    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the figure's own number.
     """
 
     paper: str
@@ -47,9 +45,6 @@ class Request:
     quick: bool = False
     data_dir: str | None = None
     seeds: int | None = None
-    ipums_brazil: str | None = None
-    ipums_us: str | None = None
-    simulate: bool = False
 
 
 @dataclass(frozen=True)
@@ -223,17 +218,6 @@ def _check(request: Request) -> None:
             f"--data-dir {request.data_dir}: there is no such folder; name the one that holds the sets, or leave "
             "the flag out"
         )
-    for flag, file in (("--ipums-brazil", request.ipums_brazil), ("--ipums-us", request.ipums_us)):
-        if file is None:
-            continue
-        if request.paper != "ding2020":
-            raise RequestError(f"{flag} goes with ding2020 alone, whose figure 7 it is for: leave it out")
-        if not Path(file).is_file():
-            raise RequestError(f"{flag} {file}: there is no such file; name an extract in csv form")
-        if not request.simulate:
-            raise RequestError(
-                f"{flag} {file} is not declared public, and the figures depend on the records: {SIMULATE}"
-            )
 
 
 def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Sequence[str]) -> Reproduced:

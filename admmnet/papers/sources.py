@@ -42,7 +42,7 @@ class DataSource:
     @property
     def run_settings(self) -> dict[str, Any]:
         """Settings of runs on it: what is made or cut here is handed over, and the data layer is never asked for it."""
-        return {} if self.made or self.most else dict(self.settings) | {"data_dir": self.data_dir}
+        return {} if self.made or self.most else {**dict(self.settings), "data_dir": self.data_dir, "simulate": True}
 
     def __call__(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """Records for so many holders, whatever the settings name."""
@@ -65,9 +65,8 @@ def source(name: str, data_dir: str | None, **numbers: Any) -> DataSource:
         most = numbers.get("most", most) if most is not None else None
         found = DataSource(title, tuple(about.items()), made, most, None if title == first else first, data_dir)
         try:
-            if about:  # some sets are the user's own alone
-                load(found)
-                return found
+            load(found)
+            return found
         except MissingDataError as error:
             refusal = refusal or error
         if stand_in is None:

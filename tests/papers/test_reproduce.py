@@ -181,9 +181,6 @@ def test_tuning_is_priced_and_stand_ins_are_said(finished: Made) -> None:
         ({"paper": "no-such"}, "no-such"),
         ({"seeds": 0}, "--seeds 0"),
         ({"data_dir": "no-such-folder"}, "--data-dir no-such-folder"),
-        ({"ipums_us": "us.csv"}, "--ipums-us"),
-        ({"paper": "ding2020", "ipums_brazil": "no-such.csv"}, r"--ipums-brazil no-such\.csv"),
-        ({"paper": "ding2020", "ipums_brazil": __file__}, "--simulate"),
     ],
 )
 def test_refusals(words: dict[str, Any], what: str, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from admmnet import read_run
 from admmnet.solvers.kernel import chosen
-from tests.folder_forms import check_folder
 from tests.processes.launch import mpirun
 
 from .fingerprint import STORED, changes, fingerprint, machine, placed, run_setting
@@ -40,7 +40,7 @@ def test_pin(name: str, tmp_path: Path) -> None:
     found = changes(FILE["pins"][name], run_setting(SETTINGS[name], tmp_path), TOLERANCE)
     if FILE["machine"] != machine():
         found = [what for what in found if what != "model"]
-    check_folder(tmp_path / "run")
+    read_run(tmp_path / "run")
     assert not found, f"{name} gives other {', '.join(found)}; {RENEW} {shlex.quote(name)}"
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, load_config, read_run, run
-from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 from tests.wide_files import write_wide
 
@@ -124,7 +123,7 @@ def assert_same(one: Path, two: Path) -> None:
         for varies in ("transport", "seconds", "frames", "versions"):
             each.pop(varies, None)
     assert summaries[0] == summaries[1]
-    check_folder(two)
+    read_run(two)
 
 
 def test_the_runs_are_no_trivial_ones(local: Path) -> None:

@@ -14,7 +14,6 @@ from admmnet import RequestError, RoundEvent, RunError, StopRun, read_run, run
 from admmnet.methods import METHODS
 from admmnet.running.reports import AgentReport
 from admmnet.transport.local import LocalWorld
-from tests.folder_forms import check_folder
 from tests.people_runs import rows, small
 
 PRIVATE = {"private": True, "no_account": True}
@@ -84,7 +83,7 @@ def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
     assert all(book.finished for book in folder.ledgers.values())
     assert {int(row["round"]) for row in rows(result.folder)} == {0, 1, 2}
     assert np.isfinite(result.theta).all()
-    check_folder(result.folder)
+    read_run(result.folder)
     with pytest.raises(RequestError, match="finished: there is nothing to resume"):
         run(resume=str(result.folder))
 

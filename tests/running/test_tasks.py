@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, RunResult, run
+from admmnet import RequestError, RunConfig, RunResult, read_run, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import macro_error, scores
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
-from tests.folder_forms import check_folder
 from tests.report_pages import words_of
 
 NAMES = ["ape", "bee", "cat"]
@@ -67,7 +66,7 @@ def test_classes_end_to_end(files: dict[str, str], tmp_path: Path, algorithm: st
     assert summary["references"]["larger_class"] == pytest.approx(larger, rel=1e-12)
     assert told["consensus"] < 0.7 * larger
     assert summary["references"]["pooled"] < 0.7 * larger
-    check_folder(result.folder)
+    read_run(result.folder)
 
 
 @pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
@@ -86,7 +85,7 @@ def test_real_targets_end_to_end(files: dict[str, str], tmp_path: Path, algorith
     assert summary["references"]["pooled"] <= square * 1.05
     assert f"R^2 {told['r2']:.4g}" in summary()
     assert f"{told['root_in_units']:.4g} in the target's own unit; R² {told['r2']:.4g}" in words_of(result.folder)
-    check_folder(result.folder)
+    read_run(result.folder)
 
 
 def test_the_pooled_optimum_is_one(files: dict[str, str], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ COMMANDS = {
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
     "calibrate": "Print the noise and the cost of each step; touches no data.",
     "compare": "Compare methods over epsilons and seeds: table, CSV and picture.",
-    "data": "Check or clean a file of records, draft its schema, show encodings.",
+    "data": "Check a file of records, draft its schema, show encodings.",
     "evaluate": "Errors of a saved model on labelled rows.",
     "ledger": "Read, check and export the agents' privacy ledgers.",
     "model": "Coefficients of a saved model beside their noise; files of it for other programs.",

@@ -16,11 +16,11 @@ from admmnet.data.encode import block_of, check_columns, complete, names_of_rule
 from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT, encoded, every, fit, names_of
 from admmnet.data.schema import Numeric, Rule, Schema, said
-from admmnet.data.settings import DataSettings
+from admmnet.data.settings import AGENT, DataSettings
 from admmnet.data.source import Source, label_of, read_labels, with_columns, without
-from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate_one, whole_and_bounded
+from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate, whole_and_bounded
 from admmnet.data.table import RawTable, refuse
-from admmnet.errors import DataError, counted
+from admmnet.errors import DataError, RequestError, counted
 from admmnet.holder.encoding import RawRows
 
 T = TypeVar("T")
@@ -52,7 +52,9 @@ def check_file(settings: DataSettings) -> Findings:
 
     Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
-    validate_one(settings)
+    if settings.per_agent:
+        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
+    validate(settings)
     asked = whole_and_bounded(settings)
     if kinds_alone(settings):
         settings = dataclasses.replace(settings, encode="private")

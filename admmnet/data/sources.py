@@ -16,17 +16,7 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Numeric, Rule, Schema, Task, measurable, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import (
-    AGENT,
-    GIVEN,
-    GROUPS,
-    SHARDS,
-    DataSettings,
-    check_settings,
-    form_of,
-    parse_split,
-    reserved,
-)
+from admmnet.data.settings import GIVEN, GROUPS, SHARDS, DataSettings, check_settings, form_of, parse_split, reserved
 from admmnet.data.source import Source, source_of
 from admmnet.data.table import RawTable, Refuse, canonical, refuse
 from admmnet.errors import RequestError
@@ -58,13 +48,6 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
             raise RequestError(reserved(path))
         if path is not None and not Path(path).is_file():
             raise RequestError(f"{path} does not exist: correct the path (relative ones start at the working folder)")
-
-
-def validate_one(settings: DataSettings) -> None:
-    """As ``validate``, of one set or file."""
-    if settings.per_agent:
-        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
-    validate(settings)
 
 
 def kinds_alone(settings: DataSettings) -> bool:

@@ -7,6 +7,7 @@ system; with it a fit is a simulation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,7 +16,7 @@ import numpy as np
 
 from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
-from admmnet.estimators.tally import IN_MEMORY, rows_by, run_on
+from admmnet.estimators.tally import IN_MEMORY, Ran, rows_by, run_on
 from admmnet.predict.model import Model
 from admmnet.types import Matrix, Vector
 
@@ -45,10 +46,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def _fit(self, X: Any, labels: Vector) -> None:
-        settings = {name: getattr(self, name) for name in self.get_params(deep=False) if name not in _OWN}
-        settings |= {"algorithm": self._algorithm, "no_intercept": not self.fit_intercept, "schema": self._labels}
-        found = run_on(settings.pop("account", IN_MEMORY), self._seed(), X=X, y=labels, **settings)
+        found = self._run({"X": X, "y": labels}, self._labels, algorithm=self._algorithm)
         self._keep(found.result.theta[0], found.privacy, found.model)
+
+    def _run(self, records: Mapping[str, Any], schema: dict[str, Any] | None, **settings: Any) -> Ran:
+        """Run the method on records; parameters are settings of the run unless ``settings`` say otherwise."""
+        given = {name: getattr(self, name) for name in self.get_params(deep=False) if name not in _OWN}
+        given |= {"no_intercept": not self.fit_intercept, "schema": schema} | settings
+        return run_on(given.pop("account", IN_MEMORY), self._seed(), **records, **given)
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
         """Rows and labels as checked; ``numeric`` labels are targets."""
@@ -88,7 +93,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-_OWN = ("fit_intercept", "random_state", "target_range")
+_OWN = ("fit_intercept", "random_state", "target_range", "kinds")
 """Parameters that are no settings of the method."""
 
 

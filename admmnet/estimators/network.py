@@ -22,7 +22,7 @@ from admmnet.data.settings import ENCODE, FROM, GROUPS
 from admmnet.data.table import listed
 from admmnet.errors import RequestError
 from admmnet.estimators.base import Classifier, Estimator, Regressor, grouped, parameters
-from admmnet.estimators.tally import IN_MEMORY, rows_by, run_on
+from admmnet.estimators.tally import IN_MEMORY, rows_by
 from admmnet.methods.encoding_rule import TRIED
 from admmnet.methods.tasks import accepts
 from admmnet.predict.model import read_model
@@ -101,17 +101,13 @@ class NetworkEstimator(Estimator):
         if parts is not None:
             whole = records.get("data")
             records = {"shards": [(X[part], y[part]) if whole is None else whole[part] for part in parts]}
-        found = run_on(
-            self.account,
-            self._seed(),
-            **{name: getattr(self, name) for name in _SHARED},
-            **records,
+        found = self._run(
+            records,
+            schema or None,
             agents=self.agents if parts is None else len(parts),
             split="iid" if parts is None else f"{GROUPS}:{_digest(parts)}",
             loss=loss,
             encode="declared" if self._rules is None and not self._taken else self.encode,
-            no_intercept=not self.fit_intercept,
-            schema=schema or None,
         )
         self.encoding_, self.whitening_ = found.model.found.encoding, found.model.found.whitening
         self.loss_ = str(found.plan.config.loss)
@@ -210,10 +206,6 @@ def _frame(X: Any) -> Any:
     if frame is None:
         raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
     return frame
-
-
-_SHARED = ("algorithm", "topology", "graph", "epsilon", "delta", "rounds", "whiten")
-"""Parameters that are arguments of ``run``."""
 
 
 def _digest(parts: list[Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,11 @@ import numpy as np
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.methods import METHODS
 from admmnet.predict.model import Model
-from admmnet.privacy.events import DiscreteGaussian, Event
+from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.forms import Summary
 from admmnet.record.reader import look_at
-from admmnet.solvers.losses import Loss, get_loss
+from admmnet.solvers.losses import get_loss
 from admmnet.types import Vector
 
 CURVATURES = 400
@@ -40,35 +40,6 @@ class _NoFigure(Exception):
     """No bound is known; says why."""
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What the folder says of a run besides its vectors."""
-
-    model: Model
-    agent: int | None
-    summary: Summary
-    ledgers: Mapping[int, VerifiedLedger]
-
-    def value(self, name: str) -> Any:
-        """A setting, as it was resolved."""
-        return getattr(self.model.config, name)
-
-    @property
-    def loss(self) -> Loss:
-        return get_loss(self.value("loss"), self.value("loss_width"))
-
-    def rounds(self, agent: int) -> Mapping[int, Sequence[Event]]:
-        """Events of an agent's ledger by round, without those of sums before the first one: A was made of these."""
-        found: dict[int, list[Event]] = defaultdict(list)
-        for round, event, _ in self.ledgers[agent].events:
-            if round >= 0:
-                found[round].append(event)
-        return found
-
-    def records(self, agent: int) -> int:
-        return int(self.ledgers[agent].header["records"])
-
-
 def noise_of(model: Model, agent: int | None = None) -> Noise:
     """Bound the noise in each coefficient of the consensus, or of an agent's own vector.
 
@@ -81,14 +52,15 @@ def noise_of(model: Model, agent: int | None = None) -> Noise:
         bound, equation = BOUNDS.get(name, (None, ""))
         if bound is None:
             raise _NoFigure(f"no bound is stated for {name}: {' and '.join(BOUNDS)} have one")
-        deviation = np.sqrt(np.broadcast_to(bound(_read(model, agent)), vector.shape))
+        deviation = np.sqrt(np.broadcast_to(bound(model, *_read(model)), vector.shape))
     except _NoFigure as lacking:
         return Noise(None, str(lacking))
     source = "the noisy moments that were released" if bound is _moments else "the ledgers and settings alone"
     return Noise(np.array(deviation), f"from {source}, eq. {equation}", equation)
 
 
-def _read(model: Model, agent: int | None) -> _Run:
+def _read(model: Model) -> tuple[Summary, Sequence[VerifiedLedger]]:
+    """Summary and all agents' ledgers of a run."""
     found = look_at(model.folder)
     if found.summary is None:
         raise RequestError(f"{model.folder} has no sound summary.json: take the original run folder")
@@ -102,14 +74,15 @@ def _read(model: Model, agent: int | None) -> _Run:
         raise _NoFigure(
             f"the noise follows from all agents' ledgers, but those of {shown} are not in this folder: ask their owners"
         )
-    return _Run(model, agent, found.summary, {i: ledgers[i] for i in sorted(entries)})
+    return found.summary, [ledgers[i] for i in sorted(entries)]
 
 
-def _descent(run: _Run) -> float:
+def _descent(model: Model, summary: Summary, ledgers: Sequence[VerifiedLedger]) -> float:
     """Eqs. (103), (104): noise of the sums through the accelerated steps, at the worst curvature."""
-    totals, step = _sums(run), float(run.value("step_size"))
-    curvatures = np.linspace(0.0, run.loss.curvature_bound(), CURVATURES)
-    response = step * descent_response(len(totals), step * (curvatures + float(run.model.config.regularisation)))
+    config: Any = model.config
+    totals, step = _sums(summary, ledgers), float(config.step_size)
+    curvatures = np.linspace(0.0, get_loss(config.loss, config.loss_width).curvature_bound(), CURVATURES)
+    response = step * descent_response(len(totals), step * (curvatures + float(config.regularisation)))
     return float(np.max(np.square(response).T @ np.array(totals)))
 
 
@@ -127,28 +100,30 @@ def descent_response(steps: int, contraction: Vector) -> Vector:
     return found
 
 
-def _sums(run: _Run) -> list[float]:
-    """Variance of the noise in each mean over the records of those who were in the sum, by round."""
-    if run.summary.away:
+def _sums(summary: Summary, ledgers: Sequence[VerifiedLedger]) -> list[float]:
+    """Variance of the noise in each mean over the records of those who were in the sum, by round.
+
+    Sums before the first round do not count: A was made of these.
+    """
+    if summary.away:
         raise _NoFigure("agents were away in mid-run: no bound is known for that")
     variance, records = defaultdict[int, float](float), defaultdict[int, int](int)
-    for i in run.ledgers:
-        for round, events in run.rounds(i).items():
-            for event in events:
-                if isinstance(event, DiscreteGaussian):
-                    variance[round] += event.sigma**2 / event.parts
-                    records[round] += run.records(i)
+    for ledger in ledgers:
+        for round, event, _ in ledger.events:
+            if round >= 0 and isinstance(event, DiscreteGaussian):
+                variance[round] += event.sigma**2 / event.parts
+                records[round] += int(ledger.header["records"])
     return [variance[round] / records[round] ** 2 for round in sorted(variance)]
 
 
-def _moments(run: _Run) -> Vector:
+def _moments(model: Model, summary: Summary, ledgers: Sequence[VerifiedLedger]) -> Vector:
     """Eq. (105): the noisy moments are released, so that the run itself could tell what their noise does."""
-    if run.model.deviation is None:
+    if model.deviation is None:
         raise _NoFigure("the run kept no figure: no sum came about, or its folder is of an older version")
-    return run.model.deviation**2
+    return model.deviation**2
 
 
-Bound = Callable[[_Run], "float | Vector"]
+Bound = Callable[[Model, Summary, Sequence[VerifiedLedger]], "float | Vector"]
 BOUNDS: dict[str, tuple[Bound, str]] = {"noisy-gd": (_descent, "(104)"), "ssp": (_moments, "(105)")}
 """Bounds on the variance, and their numbers on docs/methods.md."""
 

@@ -171,7 +171,7 @@ def test_ipums_threshold_and_own_columns(write: Write) -> None:
         (USA.replace("UHRSWORK", "HRSWORK2") + PERSONS[0], {}, r"lacks UHRSWORK: an extract of IPUMS USA needs"),
         (BRAZIL.replace("EDATTAIN,", ""), {}, r"has a header and no records"),
         (BRAZIL.replace("EDATTAIN,", "") + "1," * 14 + "1", {}, "lacks EDATTAIN: an extract of IPUMS International"),
-        (USA.replace("YEAR", "POVERTY") + PERSONS[0], {}, "do not declare 'POVERTY'; add each to data.schema.drop"),
+        (USA.replace("YEAR", "POVERTY") + PERSONS[0], {}, "does not declare 'POVERTY'; add each to"),
         (USA + PERSONS[0].replace(",43,1,", ",43,8,"), {}, "line 2, column 'MARST': undeclared category '8'"),
         (USA + PERSONS[2], {}, "every record has a label of leave_out"),
         (USA + PERSONS[0], {"label": "AGE"}, "the label of an ipums extract is one of INCTOT, INCEARN, got 'AGE'"),

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Schema, parse_schema
-from admmnet.data.table import RawTable, listed
-from admmnet.errors import DataError, RequestError
+from admmnet.data.table import RawTable
+from admmnet.errors import RequestError
 
 INCOMES: dict[str, list[int]] = {"INCTOT": [9_999_998, 9_999_999], "INCEARN": [99_999_998, 99_999_999]}
 """Variables the label may be made of, and their codes for "unknown" and "not in universe"."""
@@ -90,24 +90,17 @@ def _public(table: RawTable, declared: Schema, labelled: bool) -> Schema:
             f"{path}: the label of an ipums extract is one of {', '.join(INCOMES)}, got {label!r}; for another one"
             " declare its columns in [data.schema]"
         )
-    wanted = [rule.column for rule in schema.rules] + ([label] if labelled else [])
-    missing = [name for name in wanted if name not in header]
+    used = {*(rule.column for rule in schema.rules), label}
+    missing = [name for name in used if name not in header and (labelled or name != label)]
     if missing:
         collection = "USA" if usa else "International"
         raise RequestError(
-            f"{path} lacks {', '.join(missing)}: an extract of IPUMS {collection} needs the variables"
-            f" {', '.join(wanted)}; make it anew, or declare its own columns in [data.schema]"
+            f"{path} lacks {', '.join(sorted(missing))}: an extract of IPUMS {collection} needs the variables"
+            f" {', '.join(sorted(used))}; make it anew, or declare its own columns in [data.schema]"
         )
-    known = {*wanted, *TECHNICAL, *INCOMES, *declared.drop}
-    left = [name for name in header if name not in known]
-    detailed = [name for name in left if name.removesuffix("D") in known]  # such as EDUCD beside EDUC
-    strange = [name for name in left if name not in detailed]
-    if strange and "*" not in declared.drop:
-        raise DataError(
-            f"{path}: the public code lists do not declare {listed(strange)}; add each to data.schema.drop, or declare"
-            " all columns in [data.schema]"
-        )
-    drop = tuple(name for name in header if name not in {rule.column for rule in schema.rules} | {label})
+    known = {*used, *TECHNICAL, *INCOMES, *declared.drop}
+    left = {name for name in header if name in known or name.removesuffix("D") in known}  # EDUCD beside EDUC
+    drop = (*(left - used), *(name for name in declared.drop if name == "*"))
     one = declared.labels is None and declared.targets is None and declared.threshold is None
     return replace(
         declared, rules=schema.rules, label=label, drop=drop, threshold=schema.threshold if one else declared.threshold

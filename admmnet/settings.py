@@ -1,20 +1,21 @@
-"""Settings: fields of dataclasses that say everything about themselves; all lists of names are made from that."""
+"""Settings: fields of sections that say everything about themselves; all lists of names are made from that."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING
-from functools import cache, cached_property
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from inspect import get_annotations
+from itertools import pairwise
 from numbers import Real
+from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import NODEFAULT, Meta, Struct, ValidationError, convert, structs
 
 from admmnet.errors import RequestError, short
 from admmnet.gone import GONE
@@ -32,17 +33,15 @@ _WORDS: dict[type, str] = {
     float: "a number",
     str: "text",
 }
+_ENDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+"""Ends of a range, as ``msgspec.Meta`` calls them, and in words."""
 
 
-class About(Struct, frozen=True, kw_only=True, dict=True):
-    """What a setting's field says besides its type and default."""
+class About(Struct, frozen=True, kw_only=True):
+    """What a setting says of itself besides type, range, default, and the text behind it for the help page."""
 
-    table: str
-    """Table of a configuration file."""
-    help: str
-    """One line for the help page."""
-    within: str = "(-inf, inf)"
-    """Range of a number as an interval, such as ``(0, 1]``."""
+    table: str = ""
+    """Table of a configuration file, if not its section's."""
     choices: tuple[str, ...] = ()
     """All values that a text may have; none for any text."""
     metavar: str = ""
@@ -62,58 +61,65 @@ class About(Struct, frozen=True, kw_only=True, dict=True):
     tunable: bool = False
     """Whether ``compare --tune`` may try values; it may for all that a method declares itself."""
 
-    @cached_property
-    def bounds(self) -> tuple[float, float]:
-        """Ends of the range."""
-        low, high = self.within[1:-1].split(",")
-        return float(low), float(high)
 
-    def allows(self, number: float) -> bool:
-        """Whether a number lies in the range."""
-        low, high = self.bounds
-        above = number > low if self.within[0] == "(" else number >= low
-        return above and (number < high if self.within[-1] == ")" else number <= high)
+def about(**said: Any) -> Meta:
+    """What stands beside a setting's type: its range by ``gt``, ``ge``, ``lt`` and ``le``, the rest as ``About``.
 
-    @property
-    def range(self) -> str:
-        """Allowed values in words."""
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        parts, (low, high) = [], self.bounds
-        if low > -math.inf:
-            parts.append(f"{'above' if self.within[0] == '(' else 'at least'} {low:g}")
-        if high < math.inf:
-            parts.append(f"{'below' if self.within[-1] == ')' else 'at most'} {high:g}")
-        return " and ".join(parts) or "any value"
+    For example ``growth: Annotated[float, about(ge=1, le=2)] | Auto = "auto"``.
+    """
+    ends = {name: said.pop(name) for name in _ENDS if name in said}
+    own = About(**said)
+    choices = "|".join(map(re.escape, own.choices))
+    return Meta(**ends, pattern=f"^(?:{choices})\\Z" if choices else None, extra={"about": own})
 
 
-def setting(default: Any, table: str, help: str, **about: Any) -> Any:
-    """Field of a setting; keywords as the attributes of ``About``, some of which follow from others."""
-    if table == "network":
-        about.setdefault("scope", "network")
-    meta = {"about": About(table=table, help=help, **about)}
-    if isinstance(default, dict):
-        return dataclasses.field(default_factory=dict, metadata=meta)
-    return dataclasses.field(default=default, metadata=meta)
+class Section(Struct, frozen=True, kw_only=True):
+    """Settings that belong together, checked one by one before it is made.
+
+    A field with a default is a setting, of type bool, int, float or str, or None, too; the text behind it is its line
+    of help.
+    """
+
+    table: ClassVar[str]
+    """Table of a configuration file that has them."""
+
+    def changed(self, **changes: Any) -> Self:
+        """The same with other settings, unchecked."""
+        return structs.replace(self, **changes)
+
+    def check(self) -> None:
+        """Check settings against each other; RequestError names those that do not go together."""
 
 
-def in_table(table: str, **common: Any) -> Callable[..., Any]:
-    """Return ``setting`` for one table, with what all that is made by it have in common."""
-    return lambda default, help, **about: setting(default, table, help, **common, **about)
-
-
-in_data, in_network, in_problem, in_algorithm, in_baseline, in_privacy, in_run = map(in_table, TABLES)
-
-
-class Setting(Struct, frozen=True):
+class Setting(Struct, frozen=True, kw_only=True):
     """A setting, read from its field: name, type and description."""
 
     name: str
-    base: type
+    kind: Any
+    """Its type as ``msgspec`` reads it."""
+    base: Any
     auto: bool
     optional: bool
     default: Any
     about: About
+    meta: Meta
+    home: type[Section]
+    """The section that declares it."""
+
+    @property
+    def help(self) -> str:
+        """One line for the help page."""
+        return _texts(self.home).get(self.name, "")
+
+    @property
+    def table(self) -> str:
+        """Table of a configuration file."""
+        return self.about.table or self.home.table
+
+    @property
+    def scope(self) -> str:
+        """Who has it, as ``About`` says; the network's have a network."""
+        return self.about.scope or ("network" if self.table == "network" else "")
 
     @property
     def flag(self) -> str:
@@ -130,6 +136,14 @@ class Setting(Struct, frozen=True):
         """Key in its table; ``agents`` is a number in [network] and a table of budgets in [privacy]."""
         return "agents" if self.name == "budgets" else self.name
 
+    @property
+    def range(self) -> str:
+        """Allowed values in words."""
+        if self.about.choices:
+            return "one of " + ", ".join(self.about.choices)
+        ends = ((word, getattr(self.meta, name)) for name, word in _ENDS.items())
+        return " and ".join(f"{word} {end:g}" for word, end in ends if end is not None) or "any value"
+
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return what a file, a flag or a caller gave as its type; ``name`` is what a message calls it by.
 
@@ -137,27 +151,23 @@ class Setting(Struct, frozen=True):
         """
         if self.path and isinstance(value, os.PathLike):
             value = os.fspath(value)
-        if (value is None and self.optional) or (self.auto and isinstance(value, str) and value == "auto"):
-            return value
-        if self.base in (int, float):
-            value = value.item() if isinstance(value, Real) and hasattr(value, "item") else value  # of numpy
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            usable = number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
-            if usable and self.about.allows(self.base(value)):
-                return self.base(value)
-        elif isinstance(value, self.base) and value != "":
-            # surrogates of undecodable bytes could be written nowhere
-            text = not isinstance(value, str) or value.isprintable()
-            if text and (not self.about.choices or value in self.about.choices):
-                return value
+        if isinstance(value, Real) and hasattr(value, "item"):  # of numpy
+            value = value.item()
+        if self.base is int and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        # surrogates of undecodable bytes could be written nowhere
+        sound = value != "" and value.isprintable() if isinstance(value, str) else True
+        if sound and not (isinstance(value, int | float) and not abs(value) <= sys.float_info.max):
+            with suppress(ValidationError):
+                return convert(value, self.kind)
         if isinstance(value, list | tuple):
             raise RequestError(
                 f"{name or self.name} = {short(value, 60)} is not allowed: a run has one value, and `admmnet compare "
                 "FILE.toml` tries several"
             )
         choices, shown = self.about.choices, repr(value) if isinstance(value, str) else short(value, 60)
-        wanted = (self.about.range if choices else _WORDS[self.base]) + (" or 'auto'" if self.auto else "")
-        bound = f", {self.about.range}" if self.base in (int, float) else ""
+        wanted = (self.range if choices else _WORDS[self.base]) + (" or 'auto'" if self.auto else "")
+        bound = f", {self.range}" if self.base in (int, float) else ""
         if (instead := GONE.get(f"--{self.key} {value}")) is not None:
             raise RequestError(f"{name or self.name} = {shown} is gone: {instead}")
         hint = meant(value, choices) if isinstance(value, str) else ""
@@ -176,42 +186,48 @@ class Setting(Struct, frozen=True):
         return text
 
 
-def settings_in(kind: type) -> dict[str, Setting]:
-    """Settings of a dataclass by name, in the order of its fields."""
-    return _settings_in(kind)
+@cache
+def _texts(kind: type[Section]) -> dict[str, str]:
+    """Texts behind the fields of a section, by name."""
+    import ast  # for help pages alone
+    import inspect
+
+    with suppress(OSError, TypeError):  # the source of a class of a notebook is not known
+        (found,) = ast.parse(dedent(inspect.getsource(kind))).body
+        return {
+            ast.unparse(field.target): " ".join(str(text.value.value).split())
+            for field, text in pairwise(found.body)  # type: ignore[attr-defined]
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        }
+    return {}
 
 
 @cache
-def _settings_in(kind: type) -> dict[str, Setting]:
-    return {found.name: found for found in _settings(kind)}
+def settings_in(kind: type[Section]) -> dict[str, Setting]:
+    """Settings of a section by name, in the order of its fields.
+
+    TypeError if a field has no default.
+    """
+    fields = (field for field in structs.fields(kind) if field.name != "chosen_method")
+    return {field.name: _setting(kind, field) for field in fields}
 
 
-@cache
-def _hints_of(base: type) -> dict[str, Any]:
-    """Types of a class's own fields; settings have many classes, which extend each other."""
-    return get_annotations(base, eval_str=True)
-
-
-def _settings(kind: type) -> Iterator[Setting]:
-    hints: dict[str, Any] = {}
-    for base in reversed(kind.__mro__):
-        hints |= _hints_of(base)
-    for field in dataclasses.fields(kind):
-        if field.name == "chosen_method":
-            continue
-        if not isinstance(field.metadata.get("about"), About):
-            raise TypeError(
-                f"{kind.__name__}.{field.name} is no setting: write {field.name}: ... = setting(DEFAULT, TABLE, HELP)"
-            )
-        hint = hints[field.name]
-        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-        bases = [get_origin(part) or part for part in parts if part is not NoneType]
-        default = {} if field.default is MISSING else field.default
-        yield Setting(
-            name=field.name,
-            base=next((base for base in bases if base is not Literal), Literal),  # type: ignore[arg-type]
-            auto=Literal in bases,
-            optional=NoneType in parts,
-            default=default,
-            about=field.metadata["about"],
-        )
+def _setting(kind: type[Section], field: structs.FieldInfo) -> Setting:
+    parts = get_args(field.type) if get_origin(field.type) in (Union, UnionType) else (field.type,)
+    bases = [get_args(part)[0] if get_origin(part) is Annotated else part for part in parts]
+    base = next((one for one in bases if one is not NoneType and get_origin(one) is not Literal), Literal)
+    metas = [meta for part in parts if get_origin(part) is Annotated for meta in get_args(part)[1:]]
+    meta = next((meta for meta in metas if isinstance(meta, Meta)), Meta())
+    if field.required:
+        raise TypeError(f"{kind.__name__}.{field.name} is no setting: it needs a default")
+    return Setting(
+        name=field.name,
+        kind=field.type,
+        base=get_origin(base) or base,
+        auto=any(get_origin(one) is Literal for one in bases),
+        optional=NoneType in bases,
+        default=field.default_factory() if field.default is NODEFAULT else field.default,
+        about=(meta.extra or {}).get("about", About()),
+        meta=meta,
+        home=next(one for one in kind.__mro__ if field.name in get_annotations(one)),
+    )

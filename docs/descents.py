@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import RADIUS, balanced_convexity
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate
-from admmnet.settings import Auto, setting
+from admmnet.settings import Auto, about
 from admmnet.types import Vector
 
 
@@ -64,12 +65,13 @@ class LinearADMM(ConsensusMethod):
         return step
 
 
-@dataclass(frozen=True, kw_only=True)
-class DescentSettings(MethodSettings):
+class DescentSettings(MethodSettings, frozen=True, kw_only=True):
     """Settings of its own: they become flags, keys of [algorithm], and part of what a resumed run must repeat."""
 
-    epochs: int | Auto = setting("auto", "algorithm", "gradient steps; auto: 30", within="[1, 100000]")
-    momentum: float = setting(0.5, "algorithm", "share of the last step that goes on", within="[0, 1)")
+    epochs: Annotated[int, about(ge=1, le=100_000)] | Auto = "auto"
+    """gradient steps; auto: 30"""
+    momentum: Annotated[float, about(ge=0, lt=1)] = 0.5
+    """share of the last step that goes on"""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ GIVEN = {"seed", "simulate"}
 def refused() -> set[str]:
     """Settings that an audit cannot have."""
     own = known_settings().items()
-    elsewhere = {name for name, setting in own if setting.about.table not in TABLES} - GIVEN
+    elsewhere = {name for name, setting in own if setting.table not in TABLES} - GIVEN
     return elsewhere | {*REASONS, "answer"} - {"epsilon", "seed"}
 
 

@@ -46,7 +46,7 @@ class _Baseline(SettingsCommand):
 
 @click.command(
     cls=_Baseline,
-    hidden=["algorithm", *(name for name, own in known_settings().items() if own.about.scope)],
+    hidden=["algorithm", *(name for name, own in known_settings().items() if own.scope)],
     changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
 )
 @click.argument("name", metavar="NAME")

@@ -14,7 +14,7 @@ from admmnet.config.run_config import AUTO, RunConfig, known_settings, own_setti
 from admmnet.config.toml import algorithm_in, load_config, read_schema, saved_algorithm
 from admmnet.errors import IN_PART, RequestError
 from admmnet.methods import METHODS
-from admmnet.methods.settings import MethodSettings
+from admmnet.methods.settings import DEFAULT
 from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
@@ -44,14 +44,19 @@ class SettingOption(click.Option):
         about = own.about
         word = "|".join(about.choices) or about.metavar or ("N" if own.base is int else "X")
         metavar = f"{word}|auto" if own.auto else word
-        words: dict[str, Any] = {"help": about.help, "metavar": metavar, "type": _Value(own)}
+        words: dict[str, Any] = {"metavar": metavar, "type": _Value(own)}
         flag = own.flag
         if own.base is bool:
-            words = {"help": about.help, "is_flag": True, "default": None}
+            words = {"is_flag": True, "default": None}
             if own.auto:  # without either word it is by the method
                 flag = f"{flag}/--no-{flag.removeprefix('--')}"
         names = [flag, about.short] if about.short else [flag]
         super().__init__([*names, own.name], shell_complete=self._complete, **words | changes)
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Flag and help, for which the source of the settings is read."""
+        self.help = self.help or self.own.help
+        return super().get_help_record(ctx)
 
     def _complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         names = METHODS if self.own.name == "algorithm" else self.own.about.choices
@@ -95,7 +100,7 @@ class SettingsCommand(click.Command):
         """Read the words after the methods that they name."""
         named = list(self.algorithms(args))
         if not named and {"-h", "--help"}.isdisjoint(args):
-            named = [MethodSettings.algorithm]
+            named = [DEFAULT]
         ctx.meta["algorithms"] = list(dict.fromkeys(named))
         try:
             return super().parse_args(ctx, args)
@@ -149,7 +154,7 @@ class SettingsCommand(click.Command):
         others = [param for param in super().get_params(ctx) if isinstance(param, click.Option)]
         _panel(formatter, "Everyday", [*first, *others])
         for table in TABLES:
-            rest = [o for o in shown if o.name in common and o.own.about.table == table and o not in first]
+            rest = [o for o in shown if o.name in common and o.own.table == table and o not in first]
             title = "Method" if table == "algorithm" else table.capitalize()
             _panel(formatter, title, [*rest, self._schema()] if table == "data" else rest)
         named = ctx.meta.get("algorithms")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from admmnet.methods.settings import Given
 
@@ -35,4 +34,4 @@ def with_delta(config: Given, counts: Collection[int], accounts: Mapping[int, fl
         delta = next(iter(accounts.values()))
     own = {str(i): {"delta": value} for i, value in accounts.items() if value != delta}
     budgets = {i: {**own.get(i, {}), **config.budgets.get(i, {})} for i in {**config.budgets, **own}}
-    return replace(config, delta=delta, budgets=budgets)
+    return config.changed(delta=delta, budgets=budgets)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Unpack
 
 from admmnet.config.values import as_in_file
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS, TAKEN
-from admmnet.methods.settings import MethodSettings
+from admmnet.methods.settings import DEFAULT, MethodSettings
 from admmnet.registry import meant
-from admmnet.settings import TABLES, Auto, Setting, in_run, settings_in
+from admmnet.settings import TABLES, Auto, Section, Setting, about, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
@@ -30,55 +29,28 @@ _HARMLESS = {"transport": "local", "agents": 1}
 """What says of one holder what is so."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunSettings:
+class RunSettings(Section, frozen=True, kw_only=True):
     """Seed, mode, folder, checkpoints: section [run] of a run's settings."""
 
-    seed: int | None = in_run(
-        None, "seed of the noise: makes a simulation, which protects nothing", within="[0, inf)", everyday=14
-    )
-    simulate: bool = in_run(
-        False, "take the records to be public: a simulation, whose figures may depend on them", everyday=15
-    )
-    private: bool = in_run(False, "treat the records as private, even those of a public set")
-    out: str | None = in_run(
-        None,
-        "run folder (default: runs/<time>-<algorithm>)",
-        metavar="DIR",
-        short="-o",
-        hosts=True,
-        saved=False,
-        everyday=16,
-    )
-    checkpoint_every: int | None = in_run(
-        None, "rounds between checkpoints, from which --resume goes on", within="[1, inf)", metavar="K", resume=True
-    )
-    measure_every: int | Auto = in_run(
-        1,
-        "rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds",
-        within="[1, inf)",
-        metavar="K",
-        resume=True,
-    )
-    kernel: str = in_run(
-        "auto",
-        "gradients of local solves by the compiled kernel or numpy, whose last bits differ; auto: c where built",
-        choices=("auto", "c", "numpy"),
-        hosts=True,
-    )
-    show: str = in_run(
-        "rounds",
-        "figures of measured rounds, from all agents' vectors, or of the final average alone",
-        choices=("rounds", "end"),
-        scope="network",
-    )
-    resume: str | None = in_run(
-        None,
-        "go on with this interrupted run; auto: with the one in --out, if there",
-        metavar="DIR",
-        hosts=True,
-        saved=False,
-    )
+    table: ClassVar[str] = "run"
+    seed: Annotated[int, about(ge=0, everyday=14)] | None = None
+    """seed of the noise: makes a simulation, which protects nothing"""
+    simulate: Annotated[bool, about(everyday=15)] = False
+    """take the records to be public: a simulation, whose figures may depend on them"""
+    private: bool = False
+    """treat the records as private, even those of a public set"""
+    out: Annotated[str, about(metavar="DIR", short="-o", hosts=True, saved=False, everyday=16)] | None = None
+    """run folder (default: runs/<time>-<algorithm>)"""
+    checkpoint_every: Annotated[int, about(ge=1, metavar="K", resume=True)] | None = None
+    """rounds between checkpoints, from which --resume goes on"""
+    measure_every: Annotated[int, about(ge=1, metavar="K", resume=True)] | Auto = 1
+    """rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds"""
+    kernel: Annotated[str, about(choices=("auto", "c", "numpy"), hosts=True)] = "auto"
+    """gradients of local solves by the compiled kernel or numpy, whose last bits differ; auto: c where built"""
+    show: Annotated[str, about(choices=("rounds", "end"), scope="network")] = "rounds"
+    """figures of measured rounds, from all agents' vectors, or of the final average alone"""
+    resume: Annotated[str, about(metavar="DIR", hosts=True, saved=False)] | None = None
+    """go on with this interrupted run; auto: with the one in --out, if there"""
 
     def check(self) -> None:
         """Check that a run is not asked to be private and a simulation."""
@@ -122,8 +94,8 @@ class RunConfig:
 
     def __init__(self, /, **given: Unpack[AllSettings]) -> None:
         values = as_in_file(given)
-        algorithm = values.get("algorithm", MethodSettings.algorithm)
-        method: Any = METHODS[algorithm if isinstance(algorithm, str) else MethodSettings.algorithm]
+        algorithm = values.get("algorithm", DEFAULT)
+        method: Any = METHODS[algorithm if isinstance(algorithm, str) else DEFAULT]
         if method.verb == "none":
             values = {name: value for name, value in values.items() if _HARMLESS.get(name) != value}
         known = known_settings(method)
@@ -135,8 +107,8 @@ class RunConfig:
         def made(kind: type, **more: Any) -> Any:
             return kind(**more, **{name: checked[name] for name in settings_in(kind) if name in checked})
 
-        self.sections = Sections(made(method.Settings, chosen_method=method), *map(made, _COMMON))
-        self._check_scopes(known.values())
+        self.sections = Sections(made(method.Settings, chosen_method=method), *map(made, _SECTIONS[1:]))
+        self._check_scopes([(known[name], value) for name, value in checked.items() if value != known[name].default])
         try:
             for section in self.sections:
                 for kind in reversed(type(section).__mro__):
@@ -169,7 +141,9 @@ class RunConfig:
     @property
     def flat(self) -> dict[str, Any]:
         """All settings by name."""
-        return {name: getattr(one, name) for one in self.sections for name in settings_in(type(one))}
+        return {
+            name: getattr(one, name) for one in self.sections for name in settings_in(type(one)) if name in self.known
+        }
 
     def changed(self, **changes: Any) -> RunConfig:
         """The same with other settings."""
@@ -195,8 +169,8 @@ class RunConfig:
             encode = "private" if self._measures(data) else "declared"
         whiten = data.whiten
         if whiten == "auto" and encode in ("declared", "private"):
-            whiten = "auto" if self._evens(replace(data, encode=encode)) else "off"
-        return replace(data, data_dependent=dependent, encode=encode, whiten=whiten)
+            whiten = "auto" if self._evens(data.changed(encode=encode)) else "off"
+        return data.changed(data_dependent=dependent, encode=encode, whiten=whiten)
 
     def _measures(self, data: DataSettings) -> bool:
         """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""
@@ -241,20 +215,17 @@ class RunConfig:
                 "and noise of its holder. Leave out --checkpoint-every, or give --seed for a simulation"
             )
 
-    def _check_scopes(self, known: Iterable[Setting]) -> None:
+    def _check_scopes(self, given: Iterable[tuple[Setting, Any]]) -> None:
         """Refuse settings that go with other methods or another transport."""
-        for own in known:
-            value = getattr(self, own.name)
-            if value == own.default:
-                continue
-            if own.about.scope and self.baseline:
+        for own, value in given:
+            if own.scope and self.baseline:
                 raise RequestError(
                     f"{own.name} = {value!r} does not go with algorithm = {self.algorithm!r}: there is no network, one "
                     "holder has all records"
                 )
             if own.name in self.chosen_method.lacks:
                 raise RequestError(f"{own.name} does not go with algorithm = {self.algorithm!r}, which has none")
-            if own.about.scope == "zmq" and self.transport != "zmq":
+            if own.scope == "zmq" and self.transport != "zmq":
                 raise RequestError(
                     f"{own.name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no "
                     "deadlines"
@@ -297,18 +268,23 @@ class RunConfig:
         return "simulation" if self.simulation else "private"
 
 
-_COMMON = DataSettings, NetworkSettings, FaultSettings, RunSettings
+_SECTIONS = MethodSettings, DataSettings, NetworkSettings, FaultSettings, RunSettings
 
 
 @cache
 def known_settings(method: Any = None) -> Mapping[str, Setting]:
     """Settings that every run has, with those of a method's class its own, by name and in the order of the tables."""
-    kinds = (MethodSettings if method is None else method.Settings, *_COMMON)
-    known = (own for kind in kinds for own in settings_in(kind).values())
-    return MappingProxyType({own.name: own for own in sorted(known, key=lambda own: TABLES.index(own.about.table))})
+    known = [own for kind in _SECTIONS for own in settings_in(kind).values()]
+    known += [] if method is None else _own(method).values()
+    return MappingProxyType({own.name: own for own in sorted(known, key=lambda own: TABLES.index(own.table))})
 
 
-TAKEN.update(known_settings(), *map(dir, (RunConfig, MethodSettings, *_COMMON)))
+def _own(method: Any) -> dict[str, Setting]:
+    common = settings_in(MethodSettings)
+    return {n: own for n, own in settings_in(method.Settings).items() if n not in common and n not in method.lacks}
+
+
+TAKEN.update(known_settings(), *map(dir, (RunConfig, *_SECTIONS)))
 
 
 def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
@@ -329,7 +305,7 @@ def settings_of(algorithm: str) -> dict[str, Setting]:
     return {
         name: own
         for name, own in known_settings(method).items()
-        if not (own.about.scope and method.verb == "none") and name not in method.lacks
+        if not (own.scope and method.verb == "none") and name not in method.lacks
     }
 
 
@@ -361,10 +337,8 @@ def foreign_names() -> set[str]:
 
 def own_settings(algorithm: str) -> dict[str, Setting]:
     """Settings that a method declares itself."""
-    common = settings_in(MethodSettings)
-    own = settings_in(METHODS[algorithm].Settings)
-    return {name: found for name, found in own.items() if name not in common}
+    return _own(METHODS[algorithm])
 
 
 def _declared() -> Iterator[tuple[str, dict[str, Setting]]]:
-    return ((algorithm, own_settings(algorithm)) for algorithm, _ in METHODS.sound())
+    return ((algorithm, _own(method)) for algorithm, method in METHODS.sound())

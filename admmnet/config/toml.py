@@ -106,7 +106,7 @@ def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
             known |= own_settings(tables["algorithm"]["algorithm"])
         except RequestError:  # a run folder of a method that is not installed here can be looked at
             installed = False
-    names = {(own.about.table, own.key): own.name for own in known.values()}
+    names = {(own.table, own.key): own.name for own in known.values()}
     values: dict[str, Any] = {}
     for table, content in tables.items():
         if table not in TABLES or not isinstance(content, dict):
@@ -126,13 +126,13 @@ def _foreign(path: Path, table: str, key: str, value: Any) -> str:
     common = known_settings().values()
     if (told := gone_key(key)) is not None:
         raise RequestError(f"{path}: {told}")
-    homes = [own.about.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
+    homes = [own.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
     if table in homes:
         return key
     if homes:
         hint = f"it belongs to [{homes[0]}]"
     else:
-        there = sorted(own.key for own in common if own.about.table == table)
+        there = sorted(own.key for own in common if own.table == table)
         hint = f"{meant(key, [*there, *foreign_names()])}keys there: {', '.join(there)}"
     raise RequestError(f"{path}: unknown key {key} = {value!r} in [{table}]; {hint}")
 
@@ -148,7 +148,7 @@ def to_toml(config: RunConfig) -> str:
     for name, own in settings_of(config.algorithm).items():
         value = getattr(config, name)
         if own.about.saved and value is not None and value != {}:
-            tables[own.about.table][own.key] = value
+            tables[own.table][own.key] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 
 

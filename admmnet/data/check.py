@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -57,7 +56,7 @@ def check_file(settings: DataSettings) -> Findings:
     validate(settings)
     asked = whole_and_bounded(settings)
     if kinds_alone(settings):
-        settings = dataclasses.replace(settings, encode="private")
+        settings = settings.changed(encode="private")
     found = Found()
     if not settings.named:
         schema = declared(settings)

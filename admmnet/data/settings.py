@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from msgspec import Struct
 
 from admmnet.errors import RequestError
 from admmnet.gone import GONE
 from admmnet.registry import meant
-from admmnet.settings import Auto, in_data, settings_in
+from admmnet.settings import Auto, Section, about, settings_in
 
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
@@ -40,70 +39,62 @@ FROM = "from:"
 """Beginning of a value of `DataSettings.encode` that names a run folder."""
 ENCODE = ("auto", "declared", "private", f"{FROM}RUN")
 """Values of `DataSettings.encode`."""
+SPLITS = ("auto", "iid", "dirichlet:A", "by-column:NAME", "sizes:A:B:...", "zipf:S")
+"""Values of `DataSettings.split`."""
 AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataSettings:
+class DataSettings(Section, frozen=True, kw_only=True):
     """The request for data, section [data] of a run's settings; every rank holds the same one."""
 
-    data: str = in_data(
-        "census",
-        "set of docs/data.md, or a .csv, .tsv, .parquet, .npz or .libsvm file",
-        metavar="NAME|PATH",
-        hosts=True,
-        everyday=3,
-    )
-    data_dir: str | None = in_data(
-        None, "folder of the data sets, such as DIR/adult/adult.data", metavar="DIR", hosts=True
-    )
-    data_seed: int = in_data(0, "seed of the train/test draw and the shards", within="[0, inf)")
-    test: str | None = in_data(
-        None, "file of test records; official: the set's own test part", metavar="PATH", hosts=True, everyday=4
-    )
-    test_fraction: float | None = in_data(None, "share of records kept for testing", within="(0, 1)")
-    no_test: bool = in_data(False, "train on all records: no test records, no errors", everyday=5)
-    split: str = in_data(
-        "auto",
-        "how records go to agents; auto: zipf:1.5 for census among up to 100 agents, else iid",
-        metavar="auto|iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
-        scope="network",
-    )
-    label: str | None = in_data(None, "label column", metavar="NAME")
-    separator: str | None = in_data(None, "mark between cells of a .csv or .tsv file", metavar="MARK|tab")
-    positive: str | None = in_data(None, "label value that counts as +1", metavar="VALUE")
-    task: str = in_data("auto", "kind of undeclared labels", choices=TASKS)
-    features: int | None = in_data(None, "number of features of a .libsvm file", within="[1, inf)")
-    no_intercept: bool = in_data(False, "no constant column")
-    data_dependent: bool = in_data(False, "accept an encoding read from private records, which no ledger covers")
-    normalise: str = in_data(
-        "rows",
-        "scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing",
-        choices=NORMALISE,
-    )
-    project: int | None = in_data(
-        None, "random projection to this many features, by the data seed", within="[1, inf)", metavar="D"
-    )
-    centre: str | None = in_data(None, "real target that becomes 0: a number, or mean", metavar="X|mean")
-    encode: str = in_data(
-        "auto",
-        "columns of numbers by declared bounds, by noisy sums (private), or as RUN measured them; auto: docs/data.md",
-        metavar="|".join(ENCODE),
-    )
-    encode_share: float | Auto = in_data(
-        "auto", "share of the budget for these sums; auto: 0.05 to 0.2", within="(0, 0.9]"
-    )
-    whiten: str = in_data(
-        "auto",
-        "even out features by a noisy sum of second moments; auto: where it helps and no weights are declared",
-        choices=("auto", "on", "off"),
-    )
-    whiten_share: float | Auto = in_data("auto", "share of the budget for that; auto: 0.05", within="(0, 0.9]")
-    record_epsilon: str | None = in_data(
-        None, "of song-sgd: column of each record's own pure epsilon, taken to be public", metavar="COLUMN"
-    )
-    schema: Mapping[str, Any] = in_data({}, "public schema of a file: labels, columns, categories, bounds")
+    table: ClassVar[str] = "data"
+    data: Annotated[str, about(metavar="NAME|PATH", hosts=True, everyday=3)] = "census"
+    """set of docs/data.md, or a .csv, .tsv, .parquet, .npz or .libsvm file"""
+    data_dir: Annotated[str, about(metavar="DIR", hosts=True)] | None = None
+    """folder of the data sets, such as DIR/adult/adult.data"""
+    data_seed: Annotated[int, about(ge=0)] = 0
+    """seed of the train/test draw and the shards"""
+    test: Annotated[str, about(metavar="PATH", hosts=True, everyday=4)] | None = None
+    """file of test records; official: the set's own test part"""
+    test_fraction: Annotated[float, about(gt=0, lt=1)] | None = None
+    """share of records kept for testing"""
+    no_test: Annotated[bool, about(everyday=5)] = False
+    """train on all records: no test records, no errors"""
+    split: Annotated[str, about(metavar="|".join(SPLITS), scope="network")] = "auto"
+    """how records go to agents; auto: zipf:1.5 for census among up to 100 agents, else iid"""
+    label: Annotated[str, about(metavar="NAME")] | None = None
+    """label column"""
+    separator: Annotated[str, about(metavar="MARK|tab")] | None = None
+    """mark between cells of a .csv or .tsv file"""
+    positive: Annotated[str, about(metavar="VALUE")] | None = None
+    """label value that counts as +1"""
+    task: Annotated[str, about(choices=TASKS)] = "auto"
+    """kind of undeclared labels"""
+    features: Annotated[int, about(ge=1)] | None = None
+    """number of features of a .libsvm file"""
+    no_intercept: bool = False
+    """no constant column"""
+    data_dependent: bool = False
+    """accept an encoding read from private records, which no ledger covers"""
+    normalise: Annotated[str, about(choices=NORMALISE)] = "rows"
+    """scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing"""
+    project: Annotated[int, about(ge=1, metavar="D")] | None = None
+    """random projection to this many features, by the data seed"""
+    centre: Annotated[str, about(metavar="X|mean")] | None = None
+    """real target that becomes 0: a number, or mean"""
+    encode: Annotated[str, about(metavar="|".join(ENCODE))] = "auto"
+    """columns of numbers by declared bounds, by noisy sums (private), or as RUN measured them; auto: docs/data.md"""
+    encode_share: Annotated[float, about(gt=0, le=0.9)] | Auto = "auto"
+    """share of the budget for these sums; auto: 0.05 to 0.2"""
+    whiten: Annotated[str, about(choices=("auto", "on", "off"))] = "auto"
+    """even out features by a noisy sum of second moments; auto: where it helps and no weights are declared"""
+    whiten_share: Annotated[float, about(gt=0, le=0.9)] | Auto = "auto"
+    """share of the budget for that; auto: 0.05"""
+    record_epsilon: Annotated[str, about(metavar="COLUMN")] | None = None
+    """of song-sgd: column of each record's own pure epsilon, taken to be public"""
+    schema: Mapping[str, Any] = {}
+    """public schema of a file: labels, columns, categories, bounds"""
 
     def check(self) -> None:
         """Check where test records come from."""
@@ -143,7 +134,7 @@ class DataSettings:
         return AGENT in self.data
 
 
-class OwnFile(DataSettings):
+class OwnFile(DataSettings, frozen=True, kw_only=True):
     """Settings of a private run over hosts, where any file is the agent's own, with `AGENT` in its path or without."""
 
     @property
@@ -191,7 +182,7 @@ def parse_split(text: str) -> Split:
         return Split("sizes", shares=tuple(shares))
     if kind == "zipf" and rest:
         return Split("zipf", exponent=_positive(rest, text, "S", "zipf:1"))
-    raise RequestError(f"--split must be auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}")
+    raise RequestError(f"--split must be one of {', '.join(SPLITS)}, got {text!r}")
 
 
 def split_of(settings: DataSettings, agents: int) -> str:

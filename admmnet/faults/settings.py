@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 from admmnet.errors import RequestError
-from admmnet.settings import in_network
+from admmnet.settings import Section, about
 
 
-@dataclass(frozen=True, kw_only=True)
-class FaultSettings:
+class FaultSettings(Section, frozen=True, kw_only=True):
     """Graphs that take turns, lost messages, absent agents."""
 
-    topology_schedule: str | None = in_network(
-        None, "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE"
-    )
-    drop: float = in_network(0.0, "share of messages that are lost, simulated", within="[0, 1)")
-    offline: str | None = in_network(None, "simulated absences: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,...")
-    trouble_seed: int | None = in_network(
-        None, "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)"
-    )
+    table: ClassVar[str] = "network"
+    topology_schedule: Annotated[str, about(metavar="FILE")] | None = None
+    """file of graphs that take turns: lines such as '0-9 ring:5'"""
+    drop: Annotated[float, about(ge=0, lt=1)] = 0.0
+    """share of messages that are lost, simulated"""
+    offline: Annotated[str, about(metavar="AGENT:FIRST-LAST,...")] | None = None
+    """simulated absences: 3:10-19,4:25-"""
+    trouble_seed: Annotated[int, about(ge=0)] | None = None
+    """seed of simulated trouble (default: --seed, else 0)"""
 
     def check(self) -> None:
         """Check faults against each other."""

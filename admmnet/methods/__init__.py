@@ -35,18 +35,18 @@ def _adapted(found: Any, _: str) -> type[Method]:
     if found.maskable and not issubclass(found, SumMethod):
         raise TypeError("it says maskable, but is no SumMethod: only their sums are masked")
     kind = found.Settings
-    if not (isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)):
-        raise TypeError("its Settings are no dataclass that extends MethodSettings")
+    if not (isinstance(kind, type) and issubclass(kind, MethodSettings)):
+        raise TypeError("its Settings are no class that extends MethodSettings")
     common = settings_in(MethodSettings)
     names = {name for base in kind.__mro__ if base not in MethodSettings.__mro__ for name in vars(base)}
     for name, own in settings_in(kind).items():
         who = f"{kind.__name__}.{name}"
-        if name in (names if name in common else TAKEN):
+        if name in (names if name in common else TAKEN) or own.home != common.get(name, own).home:
             raise RequestError(f"{who} has the name of something else, a setting of every run or a flag: rename it")
         if own.base not in FLAGGED and name not in common:
             raise RequestError(f"{who} is of no type that a flag can have: use bool, int, float or str, or None, too")
-        if own.about.table not in TABLES:
-            raise RequestError(f"{who} is in the table [{own.about.table}]: take one of {', '.join(TABLES)}")
+        if own.table not in TABLES:
+            raise RequestError(f"{who} is in the table [{own.table}]: take one of {', '.join(TABLES)}")
     return found
 
 

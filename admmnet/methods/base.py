@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -322,4 +322,4 @@ class Method:
 def filled(settings: Given, **values: Any) -> Given:
     """Settings with these values where they are ``auto`` or None."""
     missing = {name: value for name, value in values.items() if getattr(settings, name) in ("auto", None)}
-    return replace(settings, **missing) if missing else settings
+    return settings.changed(**missing) if missing else settings

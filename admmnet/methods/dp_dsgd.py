@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Annotated
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.shifts import GossipFlow
 from admmnet.privacy.subsampled import epsilon_proven
-from admmnet.settings import in_algorithm
+from admmnet.settings import about
 from admmnet.solvers.radius import LARGEST_ROW, clip, gradient_error
 from admmnet.types import Matrix, Vector
 
@@ -38,25 +39,17 @@ EXACT = 500
 """Most agents of which the least eigenvalue of W is computed; of more it is bounded."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DSGDSettings(StepSettings):
+class DSGDSettings(StepSettings, frozen=True, kw_only=True):
     """Settings of its own."""
 
-    clip_norm: float | None = in_algorithm(
-        None,
-        "norm to which each record's gradient is clipped (default: the loss's bound)",
-        within="(0, 1e+06]",
-        tunable=True,
-    )
-    gossip_steps: int = in_algorithm(1, "rounds to each noisy gradient", within="[1, 1e+06]", tunable=True)
-    mixing: str = in_algorithm(
-        "plain",
-        "how agents mix; network: in steps of the noise's grid, for the tightest network ledger",
-        choices=("plain", "network"),
-    )
-    sample_rate: float = in_algorithm(
-        1.0, "share of records that an agent draws, each by a coin", within="(0, 1]", tunable=True
-    )
+    clip_norm: Annotated[float, about(gt=0, le=1e6, tunable=True)] | None = None
+    """norm to which each record's gradient is clipped (default: the loss's bound)"""
+    gossip_steps: Annotated[int, about(ge=1, le=1_000_000, tunable=True)] = 1
+    """rounds to each noisy gradient"""
+    mixing: Annotated[str, about(choices=("plain", "network"))] = "plain"
+    """how agents mix; network: in steps of the noise's grid, for the tightest network ledger"""
+    sample_rate: Annotated[float, about(gt=0, le=1, tunable=True)] = 1.0
+    """share of records that an agent draws, each by a coin"""
 
     def check(self) -> None:
         """Check that mixing for the network ledger has what its theorem asks for."""

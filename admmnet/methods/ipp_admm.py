@@ -6,8 +6,7 @@ docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) prov
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from admmnet.methods.published import PublishedNoise
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
-from admmnet.settings import Auto, in_privacy
+from admmnet.settings import Auto, about
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
@@ -33,27 +32,24 @@ Q_MIN = 0.005
 """Fall of the average loss worth a broadcast, docs/methods.md eq. (23)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class IPPSettings(PPSettings):
+class IPPSettings(PPSettings, frozen=True, kw_only=True):
     """Settings of the gate."""
 
-    gate: str = in_privacy(
-        "auto",
-        "auto: joining, the paper's if published",
-        choices=("auto", "joining", "above-threshold", "gaussian", "off"),
-    )
-    gate_share: float | Auto = in_privacy("auto", "share of the budget; auto: 0.05, 0.1 if published", within="(0, 1)")
-    gate_threshold: float | Auto = in_privacy(
-        "auto", "auto: 0.005 less twice the gate's noise, 1e-3 if published", within="[-1e+09, 1e+09]"
-    )
-    gate_radius: float = in_privacy(GATE_RADIUS, "radius of the ball in the proven gate's query", within="(0, 1e+06]")
-    max_releases: int | Auto = in_privacy(
-        "auto", "most broadcasts of an agent; auto: the rounds, 15 if published", within="[1, inf)"
-    )
-    loss_clip: float = in_privacy(LOSS_CLIP, "C, clip of a record's loss in the published gate", within="(0, 1e+06]")
-    gate_sensitivity: str = in_privacy(
-        PRINTED, "noise of the published gate for 2C as printed, or 2C/n", choices=(PRINTED, "mean"), tunable=True
-    )
+    table: ClassVar[str] = "privacy"
+    gate: Annotated[str, about(choices=("auto", "joining", "above-threshold", "gaussian", "off"))] = "auto"
+    """auto: joining, the paper's if published"""
+    gate_share: Annotated[float, about(gt=0, lt=1)] | Auto = "auto"
+    """share of the budget; auto: 0.05, 0.1 if published"""
+    gate_threshold: Annotated[float, about(ge=-1e9, le=1e9)] | Auto = "auto"
+    """auto: 0.005 less twice the gate's noise, 1e-3 if published"""
+    gate_radius: Annotated[float, about(gt=0, le=1e6)] = GATE_RADIUS
+    """radius of the ball in the proven gate's query"""
+    max_releases: Annotated[int, about(ge=1)] | Auto = "auto"
+    """most broadcasts of an agent; auto: the rounds, 15 if published"""
+    loss_clip: Annotated[float, about(gt=0, le=1e6)] = LOSS_CLIP
+    """C, clip of a record's loss in the published gate"""
+    gate_sensitivity: Annotated[str, about(choices=(PRINTED, "mean"), tunable=True)] = PRINTED
+    """noise of the published gate for 2C as printed, or 2C/n"""
 
     def check(self) -> None:
         """Check which gate and form a setting goes with."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -16,22 +17,22 @@ from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.methods.base import Agent, Facts, Method, filled
 from admmnet.methods.dp_dsgd import DPDSGD, DSGDSettings
 from admmnet.methods.settings import MethodSettings
-from admmnet.settings import Auto, in_algorithm
+from admmnet.settings import Auto, about
 from admmnet.types import Matrix, Vector
 
 STABLE, TAKEN = 4.0 / 3.0, 0.5
 """Bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/methods.md has the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LTSettings(DSGDSettings):
+class LTSettings(DSGDSettings, frozen=True, kw_only=True):
     """Settings of its own."""
 
-    local_steps: int = in_algorithm(4, "noisy gradient steps between two broadcasts", within="[1, 1000]", tunable=True)
-    penalty: float = in_algorithm(0.1, "penalty on the difference of neighbours", within="(0, 1e+06]", tunable=True)
-    edge_step: float | Auto = in_algorithm(
-        "auto", "weight of edges in a local step; auto: s = 1/2 of docs/methods.md", within="(0, 1e+06]", tunable=True
-    )
+    local_steps: Annotated[int, about(ge=1, le=1000, tunable=True)] = 4
+    """noisy gradient steps between two broadcasts"""
+    penalty: Annotated[float, about(gt=0, le=1e6, tunable=True)] = 0.1
+    """penalty on the difference of neighbours"""
+    edge_step: Annotated[float, about(gt=0, le=1e6, tunable=True)] | Auto = "auto"
+    """weight of edges in a local step; auto: s = 1/2 of docs/methods.md"""
 
 
 @dataclass(slots=True)

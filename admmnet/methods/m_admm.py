@@ -6,7 +6,7 @@ docs/methods.md, sec. 6 eqs. (25), (26), (29), (30).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Annotated
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
@@ -14,7 +14,7 @@ from admmnet.methods.agent import vector_of
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, NoisySettings
-from admmnet.settings import Auto, in_algorithm
+from admmnet.settings import Auto, about
 from admmnet.types import Vector
 
 GROWING = 1.02
@@ -25,13 +25,11 @@ MOST_PENALTY = 1e5
 """Largest penalty of any round: rounding errors of a solve grow with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MSettings(NoisySettings):
+class MSettings(NoisySettings, frozen=True, kw_only=True):
     """Settings of M-ADMM alone."""
 
-    growth: float | Auto = in_algorithm(
-        "auto", "factor of the penalty every round; auto: 1, 1.02 if published", within="[1, 2]"
-    )
+    growth: Annotated[float, about(ge=1, le=2)] | Auto = "auto"
+    """factor of the penalty every round; auto: 1, 1.02 if published"""
 
 
 class MADMM(Rival):

@@ -6,9 +6,8 @@ docs/methods.md, sec. 2 eqs. (5)-(13) as published; sec. 5 eqs. (16)-(21) proven
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.published import EPSILON3_SHARE
-from admmnet.settings import in_algorithm, in_privacy
+from admmnet.settings import about
 from admmnet.types import Vector
 
 ROUNDS, PUBLISHED_ROUNDS = 40, 30
@@ -46,16 +45,13 @@ def sigma_objective(rho: float, records: float, lipschitz: float) -> float:
     return 2.0 * lipschitz / (records * math.sqrt(2.0 * rho))
 
 
-@dataclass(frozen=True, kw_only=True)
-class PPSettings(NoisySettings):
+class PPSettings(NoisySettings, frozen=True, kw_only=True):
     """Settings of PP-ADMM alone."""
 
-    release: str | None = in_algorithm(
-        None, "where a proven method's noise goes (default: objective)", choices=("objective", "output")
-    )
-    noise_share: float = in_privacy(
-        EPSILON3_SHARE, "published forms' epsilon3 / epsilon1; the rest pays for curvature", within="(0, 1)"
-    )
+    release: Annotated[str, about(choices=("objective", "output"))] | None = None
+    """where a proven method's noise goes (default: objective)"""
+    noise_share: Annotated[float, about(table="privacy", gt=0, lt=1)] = EPSILON3_SHARE
+    """published forms' epsilon3 / epsilon1; the rest pays for curvature"""
 
     def check(self) -> None:
         """Refuse what the published form does not have."""

@@ -6,25 +6,22 @@ docs/methods.md, sec. 6 eqs. (25), (26), (30)-(33).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
-from admmnet.settings import Auto, in_algorithm
+from admmnet.settings import Auto, about
 from admmnet.types import Vector
 
 
-@dataclass(frozen=True, kw_only=True)
-class RSettings(NoisySettings):
+class RSettings(NoisySettings, frozen=True, kw_only=True):
     """Settings of R-ADMM alone."""
 
-    gamma: float | Auto = in_algorithm(
-        "auto",
-        "weight that holds even rounds near the last vector; auto: the loss's curvature bound",
-        within="[0, 1e+09]",
-    )
+    gamma: Annotated[float, about(ge=0, le=1e9)] | Auto = "auto"
+    """weight that holds even rounds near the last vector; auto: the loss's curvature bound"""
 
 
 @dataclass(slots=True)

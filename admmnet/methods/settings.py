@@ -1,51 +1,51 @@
 """What every method is asked: section [algorithm] of a run's settings, beside the problem and the promise.
 
-A method's own settings are the fields of its ``Settings``, a frozen dataclass that extends ``MethodSettings``.
+A method's own settings are the fields of its ``Settings``, which extends ``MethodSettings``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from msgspec import structs
 
 from admmnet.errors import RequestError
 from admmnet.privacy.settings import PrivacySettings
-from admmnet.settings import Auto, in_algorithm, in_privacy
-from admmnet.solvers.settings import ProblemSettings
+from admmnet.settings import Auto, about
 
+DEFAULT = "ipp-admm"
+"""Method where none is named."""
 Given = TypeVar("Given", bound="MethodSettings")
 """Settings of whatever class a caller has."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MethodSettings(ProblemSettings, PrivacySettings):
+class ProblemSettings(PrivacySettings, frozen=True, kw_only=True):
+    """Loss and regulariser."""
+
+    table: ClassVar[str] = "problem"
+    loss: Annotated[str, about(metavar="auto|logistic|smoothed-hinge|huber|squared|NAME")] = "auto"
+    """loss function; auto: by the method (docs/methods.md)"""
+    loss_width: Annotated[float, about(ge=1e-6, le=1e6, scope="network")] | Auto = "auto"
+    """half-width of the quadratic part; auto: 1, or 0.5 where --loss smoothed-hinge is given"""
+    regularisation: Annotated[float, about(ge=0, le=1e12, tunable=True)] | Auto = "auto"
+    """auto: the least that is needed, 1e-4 for admm"""
+
+
+class MethodSettings(ProblemSettings, frozen=True, kw_only=True):
     """Method, form, rounds, answer."""
 
-    chosen_method: Any = field(default=None, repr=False)
+    table: ClassVar[str] = "algorithm"
+    chosen_method: Any = None
     """The method's class, which is no setting."""
 
-    algorithm: str = in_algorithm("ipp-admm", "method", metavar="NAME|MODULE:CLASS", everyday=1)
-    method: str | None = in_algorithm(
-        None,
-        "the corrected form, or the paper's to the letter (default: proven)",
-        choices=("proven", "published"),
-        everyday=2,
-    )
-    rounds: int | Auto = in_algorithm(
-        "auto",
-        "rounds T; auto: by the rule of docs/methods.md, 30 if published, 100 for admm",
-        within="[1, 1e+06]",
-        scope="network",
-        everyday=13,
-        tunable=True,
-    )
-    answer: str = in_algorithm(
-        "average",
-        "final model: average of last vectors; own last vector; or its mean over the last half (tail)",
-        choices=("average", "last", "tail"),
-        scope="network",
-        tunable=True,
-    )
+    algorithm: Annotated[str, about(metavar="NAME|MODULE:CLASS", everyday=1)] = DEFAULT
+    """method"""
+    method: Annotated[str, about(choices=("proven", "published"), everyday=2)] | None = None
+    """the corrected form, or the paper's to the letter (default: proven)"""
+    rounds: Annotated[int, about(ge=1, le=1_000_000, scope="network", everyday=13, tunable=True)] | Auto = "auto"
+    """rounds T; auto: by the rule of docs/methods.md, 30 if published, 100 for admm"""
+    answer: Annotated[str, about(choices=("average", "last", "tail"), scope="network", tunable=True)] = "average"
+    """final model: average of last vectors; own last vector; or its mean over the last half (tail)"""
 
     @property
     def baseline(self) -> bool:
@@ -64,9 +64,9 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     def check(self) -> None:
         """Fill in form and accountant, and check them."""
         if self.method is None:
-            object.__setattr__(self, "method", "proven" if self.budgeted else "published")
+            structs.force_setattr(self, "method", "proven" if self.budgeted else "published")
         if self.accountant is None:
-            object.__setattr__(self, "accountant", self.method)
+            structs.force_setattr(self, "accountant", self.method)
         published = self.method == "published"
         if not self.budgeted and not published:
             raise RequestError(f"algorithm {self.algorithm} has no privacy, and so no proven form: drop method")
@@ -94,34 +94,26 @@ class MethodSettings(ProblemSettings, PrivacySettings):
         self.chosen_method.check_problem(self)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepSettings(MethodSettings):
+class StepSettings(MethodSettings, frozen=True, kw_only=True):
     """What methods have that take gradient steps in a network."""
 
-    step_size: float | Auto = in_algorithm(
-        "auto", "auto: 1 over the bound on the loss's curvature", within="(0, 1e+09]", tunable=True
-    )
+    step_size: Annotated[float, about(gt=0, le=1e9, tunable=True)] | Auto = "auto"
+    """auto: 1 over the bound on the loss's curvature"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConsensusSettings(MethodSettings):
+class ConsensusSettings(MethodSettings, frozen=True, kw_only=True):
     """What methods have whose agents agree through duals."""
 
-    eta: float | Auto = in_algorithm(
-        "auto", "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm", within="(0, 1e+09]"
-    )
-    proximal: float | Auto = in_algorithm(
-        "auto", "weight of a self-term; auto: by the rule, 0 if published", within="[0, 1e+09]"
-    )
-    beta: float | Auto = in_algorithm(
-        "auto", "gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published", within="(0, 1]"
-    )
+    eta: Annotated[float, about(gt=0, le=1e9)] | Auto = "auto"
+    """ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm"""
+    proximal: Annotated[float, about(ge=0, le=1e9)] | Auto = "auto"
+    """weight of a self-term; auto: by the rule, 0 if published"""
+    beta: Annotated[float, about(gt=0, le=1)] | Auto = "auto"
+    """gradient norm at which a local solve ends; auto: 1e-8, 10^-3.5 if published"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoisySettings(ConsensusSettings):
+class NoisySettings(ConsensusSettings, frozen=True, kw_only=True):
     """What those of them have that add noise."""
 
-    inexact_share: float | Auto = in_privacy(
-        "auto", "share of a release's budget that hides an inexact solve; auto: 0.001", within="(0, 1)"
-    )
+    inexact_share: Annotated[float, about(table="privacy", gt=0, lt=1)] | Auto = "auto"
+    """share of a release's budget that hides an inexact solve; auto: 0.001"""

@@ -7,8 +7,7 @@ costs budget; here it follows from the public noise).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from admmnet.holder.measurements.sums import MomentSum
 from admmnet.methods.base import Agent, Facts, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
-from admmnet.settings import Auto, in_algorithm
+from admmnet.settings import Auto, about
 from admmnet.types import Integers, Matrix, Total, Vector
 
 RIDGE = 0.75
@@ -28,13 +27,11 @@ SENSITIVITY = 2.0
 """Of the moments, docs/proofs.md Theorem 21."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MomentSettings(MethodSettings):
+class MomentSettings(MethodSettings, frozen=True, kw_only=True):
     """Settings of its own."""
 
-    ridge: float | Auto = in_algorithm(
-        "auto", "ridge over the norm of its noise; auto: 0.75", within="(0, 1e+09]", tunable=True
-    )
+    ridge: Annotated[float, about(gt=0, le=1e9, tunable=True)] | Auto = "auto"
+    """ridge over the norm of its noise; auto: 0.75"""
 
 
 class SSP(SumMethod):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
@@ -57,7 +56,7 @@ def require_method(settings: MethodSettings, task: LabelKind, labels: str, data:
 def accepts(settings: MethodSettings, loss: str) -> bool:
     """Whether the method takes a loss."""
     try:
-        settings.chosen_method.check_problem(replace(settings, loss=loss, loss_width="auto"))
+        settings.chosen_method.check_problem(settings.changed(loss=loss, loss_width="auto"))
     except RequestError:
         return False
     return True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from admmnet.errors import RequestError
-from admmnet.settings import Auto, in_privacy, settings_in
+from admmnet.settings import Auto, Section, about, settings_in
 
 ANOTHER_FOLDER = (
     "name another folder with --account; it starts from zero, but costs of the same records in both add up: "
@@ -16,46 +15,30 @@ ANOTHER_FOLDER = (
 """Remedy where an account cannot be used: budgets add up only within one folder."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivacySettings:
+class PrivacySettings(Section, frozen=True, kw_only=True):
     """Budgets, accountant, account."""
 
-    accountant: str | None = in_privacy(
-        None, "arithmetic that calibrates and guards (default: the method's)", choices=("proven", "published")
-    )
-    epsilon: float = in_privacy(1.0, "budget epsilon of every agent", within="(0, 1e+06]", everyday=6)
-    delta: float | Auto = in_privacy(
-        "auto",
-        "budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5",
-        within="(0, 1)",
-        everyday=7,
-    )
-    account: str | None = in_privacy(
-        None, "folder of an account that runs on the same records share", metavar="DIR", hosts=True, everyday=8
-    )
-    no_account: bool = in_privacy(False, "this run counts alone: no account adds up spending", hosts=True, everyday=9)
-    account_order: bool = in_privacy(
-        False, "open a new account with one Renyi order, which takes every kind of event", hosts=True
-    )
-    group_size: int = in_privacy(
-        1, "also report the guarantee for a person with K records anywhere", within="[1, 1e+06]", metavar="K"
-    )
-    trust: str = in_privacy(
-        "local",
-        "of noisy-gd and ssp: trust nobody, or that at most --colluders other agents collude (masked)",
-        choices=("local", "masked"),
-        scope="network",
-    )
-    colluders: int | None = in_privacy(
-        None,
-        "with --trust masked: other agents that may collude, at most N - 2",
-        within="[0, 1e+06]",
-        metavar="K",
-        scope="network",
-    )
-    budgets: Mapping[str, Any] = in_privacy(
-        {}, "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"
-    )
+    table: ClassVar[str] = "privacy"
+    accountant: Annotated[str, about(choices=("proven", "published"))] | None = None
+    """arithmetic that calibrates and guards (default: the method's)"""
+    epsilon: Annotated[float, about(gt=0, le=1e6, everyday=6)] = 1.0
+    """budget epsilon of every agent"""
+    delta: Annotated[float, about(gt=0, lt=1, everyday=7)] | Auto = "auto"
+    """budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5"""
+    account: Annotated[str, about(metavar="DIR", hosts=True, everyday=8)] | None = None
+    """folder of an account that runs on the same records share"""
+    no_account: Annotated[bool, about(hosts=True, everyday=9)] = False
+    """this run counts alone: no account adds up spending"""
+    account_order: Annotated[bool, about(hosts=True)] = False
+    """open a new account with one Renyi order, which takes every kind of event"""
+    group_size: Annotated[int, about(ge=1, le=1_000_000, metavar="K")] = 1
+    """also report the guarantee for a person with K records anywhere"""
+    trust: Annotated[str, about(choices=("local", "masked"), scope="network")] = "local"
+    """of noisy-gd and ssp: trust nobody, or that at most --colluders other agents collude (masked)"""
+    colluders: Annotated[int, about(ge=0, le=1_000_000, metavar="K", scope="network")] | None = None
+    """with --trust masked: other agents that may collude, at most N - 2"""
+    budgets: Annotated[Mapping[str, Any], about(scope="network")] = {}
+    """budgets of single agents: [privacy.agents.3] epsilon = 0.5"""
 
     def budget_of(self, agent: int) -> tuple[float, float]:
         """Epsilon and delta of one agent, once delta is a number."""

@@ -100,7 +100,7 @@ class Chain:
     def _plan_anew(self, round: int, members: Collection[int]) -> None:
         """Give the members the agents, and the slots, of a start that is planned for the rounds that are left."""
         plan, world = self._plan, self._transport.world
-        settings = replace(plan.settings, rounds=plan.rounds - round)
+        settings = plan.settings.changed(rounds=plan.rounds - round)
         kind, graph = settings.chosen_method, plan.graph.among(members)
         nodes = [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]

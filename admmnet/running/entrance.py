@@ -26,7 +26,6 @@ from admmnet.running.precheck import precheck, require_room
 from admmnet.running.readout import check_answer
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
-from admmnet.settings import settings_in
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import pairs_of, share
@@ -56,8 +55,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     run, faults = sections.run, sections.faults
     settings = fixed(config.chosen_method.of_labels(sections.method, config.declared))
     found, graph = located(config, world)
-    network = replace(sections.network, **{name: found[name] for name in found if name != "split"})
-    data_settings = replace(config.request, split=found.get("split", config.split))
+    network = sections.network.changed(**{name: found[name] for name in found if name != "split"})
+    data_settings = config.request.changed(split=found.get("split", config.split))
     source = source_of(data_settings, settings, run, simulation=simulation)
     request = read_by(data_settings, world, simulation=simulation)
     request = request if source is None else source.read_by(request)
@@ -83,7 +82,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     there = [one for one in told if one is not None]
     machines, mine = [str(one.get("machine")) for one in there], owners[world.rank]
     if config.seeded:  # the same bits on all processes, whatever is built where
-        run = replace(run, kernel="c" if all(one.get("kernel") == NAMES["c"] for one in there) else "numpy")
+        run = run.changed(kernel="c" if all(one.get("kernel") == NAMES["c"] for one in there) else "numpy")
     for holder, _ in holders.values():
         holder.kernel = run.kernel
     counts = counts_of(world, owners, told, holders)
@@ -113,8 +112,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
-            run = replace(run, measure_every=1 if method.open_ended else max(1, method.rounds // 10))
-        filled = {name: getattr(one, name) for one in (settings, run) for name in settings_in(type(one))}
+            run = run.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
+        filled = {name: getattr(one, name) for one in (settings, run) for name in config.known if hasattr(one, name)}
         config = config.changed(**filled, **found)
         require_room(machines, method, len(agents))
         precheck(method, agents, holders, checkpoints=keeps)

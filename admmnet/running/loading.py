@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from msgspec.structs import asdict
+
 from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import swallowed
@@ -46,7 +48,7 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
 
 def read_by(data: DataSettings, world: World, *, simulation: bool) -> DataSettings:
     """Settings by which this process reads records: over hosts the file of a private run is the agent's own."""
-    return data if simulation or world.shared_folder or data.named or data.data in GIVEN else OwnFile(**vars(data))
+    return data if simulation or world.shared_folder or data.named or data.data in GIVEN else OwnFile(**asdict(data))
 
 
 def read_records(

@@ -7,7 +7,6 @@ and stands on the account that they were charged to: that adds up both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ class Source(Struct, frozen=True):
 
     def read_by(self, data: DataSettings) -> DataSettings:
         """Settings by which records stay raw, where the run has encoded raw ones."""
-        return replace(data, encode="declared" if self.found.encoding is None else "private")
+        return data.changed(encode="declared" if self.found.encoding is None else "private")
 
 
 def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *, simulation: bool) -> Source | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -180,8 +180,7 @@ class Planner(PPADMM):
         return super().plan(agent, replace(target, epsilon=50.0))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RichSettings(PPSettings):
+class RichSettings(PPSettings, frozen=True, kw_only=True):
     """They say what budgets are."""
 
     def budget_of(self, agent: int) -> tuple[float, float]:
@@ -214,7 +213,7 @@ class Seeding(PPADMM):
 
     @classmethod
     def fixed(cls, settings: Any) -> Any:
-        return replace(super().fixed(settings), seed=0)
+        return super().fixed(settings).changed(seed=0)
 
 
 class Simulating(PPADMM):
@@ -224,7 +223,7 @@ class Simulating(PPADMM):
 
     def __init__(self, settings: Any, facts: Any) -> None:
         super().__init__(settings, facts)
-        self.settings = replace(settings, simulate=True)
+        self.settings = settings.changed(simulate=True)
 
 
 class Soft(Logistic):

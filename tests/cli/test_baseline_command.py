@@ -136,13 +136,13 @@ def test_a_folder_that_is_not_empty_is_refused(people: str, baseline: Path, admm
     assert (baseline / "summary.json").read_bytes() == before
 
 
-NETWORK = [own for own in known_settings().values() if own.about.scope]
+NETWORK = [own for own in known_settings().values() if own.scope]
 NETWORK += [*own_settings("ipp-admm").values(), own_settings("m-admm")["growth"]]
 
 
 @pytest.mark.parametrize("setting", NETWORK, ids=lambda own: own.name)
 def test_settings_of_the_network_in_a_file(setting: Setting, tmp_path: Path, admmnet: Admmnet) -> None:
-    name, table = setting.name, setting.about.table
+    name, table = setting.name, setting.table
     words = {
         "topology": "ring:5",
         "transport": "mpi",

@@ -99,7 +99,7 @@ RUNS: list[tuple[str, str]] = [
     (f"--data {DATA}", "--label"),
     (f"--data {DATA} --label z", "'z'"),
     ("--data not.npz --seed 0", "not.npz is not a sound npz file"),
-    (f"--data {DATA} --label y --split thirds", "--split must be auto"),
+    (f"--data {DATA} --label y --split thirds", "--split must be one of auto"),
     (f"--data {DATA} --label y --test-fraction 1", "test_fraction = 1.0 is not allowed"),
     ("--data own-{agent}.csv --label y", "--test PATH"),
     # graphs

@@ -181,8 +181,8 @@ def test_defaults_are_the_contracts() -> None:
 def test_every_setting_has_a_home_and_help() -> None:
     for name in METHODS:
         for own in settings_of(name).values():
-            assert own.about.table in TABLES, own.name
-            assert own.about.help, own.name
+            assert own.table in TABLES, own.name
+            assert own.help, own.name
 
 
 def test_keys_of_earlier_settings_are_read_at_their_defaults(tmp_path: Path) -> None:

@@ -26,20 +26,21 @@ from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place, assert_same
 
 MODULE = """
-from dataclasses import dataclass
+from typing import Annotated
 
 import networkx as nx
 
 from admmnet.methods.dvp import DVP
 from admmnet.methods.settings import NoisySettings
-from admmnet.settings import setting
+from admmnet.settings import about
 from admmnet.solvers.losses import Logistic
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings(NoisySettings):
-    momentum: float = setting(0.5, "algorithm", "weight of the last step", within="[0, 1]")
-    patience: int = setting(3, "algorithm", "rounds to wait", within="[1, inf)", resume=True, hosts=True)
+class Settings(NoisySettings, frozen=True, kw_only=True):
+    momentum: Annotated[float, about(ge=0, le=1)] = 0.5
+    "weight of the last step"
+    patience: Annotated[int, about(ge=1, resume=True, hosts=True)] = 3
+    "rounds to wait"
 
 
 class Mine(DVP):
@@ -163,17 +164,15 @@ def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(name: str
 
 
 BAD = """
-from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from admmnet.methods.dvp import DVP
 from admmnet.methods.settings import NoisySettings
-from admmnet.settings import setting
+from admmnet.settings import about
 
 {0}
 
-@dataclass(frozen=True, kw_only=True)
-class Settings(NoisySettings):
+class Settings(NoisySettings, frozen=True, kw_only=True):
     {1}
 
 
@@ -196,19 +195,22 @@ def bad(field: str, text: str = "") -> None:
 @pytest.mark.parametrize(
     ("field", "text"),
     [
-        ("foo: int = 3", ""),
+        ("foo: int", ""),
         ("rounds: int = 3", ""),
-        ("foo: int = setting(3, 'mytable', 'help')", ""),
-        ("rounds: int = setting(3, 'algorithm', 'help')", ""),
-        ("epsilon: float = setting(3.0, 'privacy', 'help')", ""),
-        ("data: str = setting('x', 'data', 'help')", ""),
-        ("help: int = setting(3, 'algorithm', 'help')", ""),
-        ("debug: int = setting(3, 'algorithm', 'help')", ""),
-        ("seeded: bool = setting(False, 'algorithm', 'help')", ""),
-        ("foo: tuple[int, ...] = setting((1,), 'algorithm', 'help')", ""),
-        ("foo: Literal['a', 'b'] = setting('a', 'algorithm', 'help')", ""),
-        ("foo: dict = setting({}, 'algorithm', 'help')", ""),
-        ("foo: int = setting(3, 'algorithm', 'help')", "import sys; sys.exit(7)"),
+        ("foo: Annotated[int, about(table='mytable')] = 3", ""),
+        ("rounds: Annotated[int, about(ge=1)] = 3", ""),
+        ("epsilon: Annotated[float, about(table='privacy')] = 3.0", ""),
+        ("data: Annotated[str, about(table='data')] = 'x'", ""),
+        ("help: int = 3", ""),
+        ("debug: int = 3", ""),
+        ("seeded: bool = False", ""),
+        ("foo: tuple[int, ...] = (1,)", ""),
+        ("foo: Literal['a', 'b'] = 'a'", ""),
+        ("foo: dict = {}", ""),
+        ("foo: object = None", ""),
+        ("foo: 'Missing' = 3", "MORE = 1"),
+        ("foo: Annotated[int, about(colour='red')] = 3", "MORE = 1"),
+        ("foo: int = 3", "import sys; sys.exit(7)"),
     ],
 )
 def test_a_badly_written_package_is_refused_and_breaks_nothing_else(

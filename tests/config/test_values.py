@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from hashlib import sha256
 from inspect import getsource
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import networkx as nx
 import numpy as np
@@ -19,7 +18,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.dvp import DVP
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import NoisySettings
-from admmnet.settings import setting
+from admmnet.settings import about
 from admmnet.solvers.losses import LOSSES, Logistic
 
 
@@ -30,9 +29,9 @@ def _known(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, "_loaded", dict(registry._loaded))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mine(NoisySettings):
-    momentum: float = setting(0.5, "algorithm", "weight of the step before", within="[0, 1)")
+class Mine(NoisySettings, frozen=True, kw_only=True):
+    momentum: Annotated[float, about(ge=0, lt=1)] = 0.5
+    """weight of the step before"""
 
 
 class Own(DVP):

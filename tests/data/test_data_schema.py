@@ -261,7 +261,7 @@ def test_own_files_read_nothing_from_rows(
         ({"label": "y"}, "--label y goes with a csv"),
         ({"positive": "y"}, "--positive y goes with"),
         ({"features": 3}, "--features goes with a file"),
-        ({"split": "even"}, "--split must be auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got"),
+        ({"split": "even"}, "--split must be one of auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:..., zipf:S,"),
         ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
         ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
         ({"data": "x.svm", "features": 0}, "features = 0 is not allowed"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -70,7 +68,7 @@ def test_the_mean_is_data_dependent(write: Write) -> None:
     assert new.target == records.target
     assert new.task == "real"
     with pytest.raises(RequestError, match="--centre mean would be read from the rows"):
-        load_new(replace(request, schema=SCHEMA), records.feature_names)
+        load_new(request.changed(schema=SCHEMA), records.feature_names)
 
 
 def test_what_goes_with_classes_alone(write: Write) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ def test_text_in_a_column_of_numbers_is_a_fault(write: Write, text: str) -> None
     assert fault.endswith(" (2 rows have it)")
     assert np.isnan(raw(load(settings(path), 1, [0])).numbers[2, -1]), "whether a private run begins shows no record"
     with pytest.raises(DataError) as caught:
-        load(replace(settings(path), data_dependent=True), 1, [0])
+        load(settings(path).changed(data_dependent=True), 1, [0])
     assert str(caught.value) == fault
     assert repr(text) not in caught.value.public
     assert "`admmnet data check" in caught.value.public

@@ -47,10 +47,13 @@ def meaning(own: Setting) -> str:
     """What its help says, whose it is, and the range of a number that is narrow."""
     owners = [name for name, _ in owners_of(own.name) if name in METHODS.own]  # another test may have loaded more
     names = [name for name in owners if own.name not in METHODS[name].lacks]
-    named = not names or len(names) > FEW or any(name in own.about.help for name in names)
+    named = not names or len(names) > FEW or any(name in own.help for name in names)
     whose = "" if named else f"of {', '.join(f'`{name}`' for name in names)}: "
-    bounded = own.base in (int, float) and own.about.bounds[1] <= LARGE
-    return f"{whose}{own.about.help}" + (f"; in {own.about.within.replace(' ', '')}" if bounded else "")
+    meta = own.meta
+    most = meta.le if meta.lt is None else meta.lt
+    low = f"({meta.gt}" if meta.ge is None else f"[{meta.ge}"
+    bounded = most is not None and most <= LARGE
+    return f"{whose}{own.help}" + (f"; in {low},{most}{')' if meta.le is None else ']'}" if bounded else "")
 
 
 def option(own: Setting) -> str:
@@ -63,7 +66,7 @@ def option(own: Setting) -> str:
 
 def table(name: str) -> str:
     """Lines of the settings that stand in one table of a configuration file."""
-    return "\n".join(option(own) for own in settings().values() if own.about.table == name)
+    return "\n".join(option(own) for own in settings().values() if own.table == name)
 
 
 def command(words: str) -> click.Command:

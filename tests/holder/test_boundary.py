@@ -84,7 +84,6 @@ MAY_IMPORT = {
             "settings",
             "solvers.losses",
             "solvers.radius",
-            "solvers.settings",
             "types",
         ),
     ),

@@ -137,5 +137,5 @@ def test_an_edge_step_that_runs_away_is_refused(monkeypatch: pytest.MonkeyPatch)
             run_away(share)
     monkeypatch.setattr("admmnet.methods.lt_admm.STABLE", 2.0)
     assert largest(run_away(1.02)) > 100.0
-    with pytest.raises(RequestError, match="gossip_steps does not go with"):
+    with pytest.raises(RequestError, match=r"gossip_steps = 2 does not go with .*lt-admm.*, but with dp-dsgd"):
         RunConfig(algorithm="lt-admm", gossip_steps=2)

@@ -197,7 +197,7 @@ def test_a_step_that_is_too_long_is_seen_in_m() -> None:
     own = stage("ring:7", (0,), readout=False)
     W, c1 = own.flow.mixing.diagonal(), 0.25 * (1.0 + 1e-9) ** 2
     own_settings: Any = own.method.settings
-    method = DPDSGD(replace(own_settings, step_size=9.0), own.method.facts)
+    method = DPDSGD(own_settings.changed(step_size=9.0), own.method.facts)
     events = {}
     for i, n in method.facts.counts.items():
         (event,) = method.question(i, np.zeros(WIDTH), 0.2).cost(method.known(n))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,8 @@ def test_the_schema_alone_encodes_files_of_agents(form: str, tmp_path: Path) -> 
             ]
             path.write_text("\n".join(["id,ward,size,y", *rows]) + "\n")
     given = DataSettings(data=str(tmp_path / f"{{agent}}.{form}"), schema=schema)
-    tested = load(replace(given, test=str(tmp_path / f"test.{form}")), 2, range(2))
-    alone = load(replace(given, no_test=True), 2, range(2))
+    tested = load(given.changed(test=str(tmp_path / f"test.{form}")), 2, range(2))
+    alone = load(given.changed(no_test=True), 2, range(2))
     assert alone.feature_names == tested.feature_names
     for agent in range(2):
         for mine, theirs in zip(alone.shards[agent], tested.shards[agent], strict=True):
@@ -78,7 +77,7 @@ def test_the_schema_alone_encodes_files_of_agents(form: str, tmp_path: Path) -> 
     undeclared = {"csv": "declare every column", "npz": "--features D", "libsvm": "--features D"}[form]
     bare = {key: value for key, value in schema.items() if key not in ("columns", "features")}
     with pytest.raises(RequestError, match=undeclared):
-        load(replace(given, no_test=True, schema=bare), 2, range(2))
+        load(given.changed(no_test=True, schema=bare), 2, range(2))
 
 
 @pytest.fixture(scope="module")

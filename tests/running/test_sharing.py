@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_others_get_what_they_would_have_read(
     elif kind == "targets":
         settings = targets_of(csv)
     elif kind == "raw":
-        settings = replace(targets_of(csv), encode="private")
+        settings = targets_of(csv).changed(encode="private")
     else:
         settings = DataSettings(data=write_wide(tmp_path / "wide.libsvm"))
     expected = [load(settings, 5, mine) for mine in OWNERS]

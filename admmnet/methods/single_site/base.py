@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
@@ -17,6 +18,7 @@ from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
 from admmnet.methods.settings import Given, MethodSettings
+from admmnet.methods.single_site.settings import SiteSettings
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, largest, noise_multiplier
@@ -54,6 +56,7 @@ class SeriesNoise(NamedTuple):
 class SingleSite(Method):
     """A method of one holder; its agent's noise is a ``SeriesNoise``."""
 
+    Settings: ClassVar[type[MethodSettings]] = SiteSettings
     verb = "none"
     tasks = frozenset({"binary", "real"})
     open_ended = True  # a series says when it has ended
@@ -69,7 +72,7 @@ class SingleSite(Method):
         values["accounting"] = "moments" if self.settings.accountant == "published" else "pld"
         values["logistic_margin"] = PUBLISHED_MARGIN if self.published else MARGIN
         values |= self.defaults()
-        self.settings = filled(self.settings, **{k: v for k, v in values.items() if hasattr(self.settings, k)})
+        self.settings = filled(self.settings, **{k: v for k, v in values.items() if k not in self.lacks})
 
     @classmethod
     def of_labels(cls, settings: Given, declared: str) -> Given:
@@ -110,7 +113,8 @@ class SingleSite(Method):
 
     def steps_of(self, noise: float, **more: Any) -> Series:
         """``Steps`` with this noise; its fields come by their names from ``more``, or else from the settings."""
-        own = vars(self.settings) | {"regularisation": self.weight, "steps": self.steps} | more
+        own = {name: value for name, value in asdict(self.settings).items() if value != "auto"}
+        own |= {"regularisation": self.weight, "steps": self.steps} | more
         own["noise_multiplier"] = noise if self.private else 0.0
         found: Series = self.Steps(**{one.name: own[one.name] for one in fields(self.Steps) if one.name in own})
         return found
@@ -118,7 +122,7 @@ class SingleSite(Method):
     @property
     def batch(self) -> int:
         """Records of a step: one of methods that have no batches."""
-        return int(getattr(self.settings, "batch", 1))
+        return 1 if "batch" in self.lacks else int(self.settings.batch)
 
     @property
     def steps(self) -> int:
@@ -262,8 +266,7 @@ class SingleSite(Method):
             "loss": settings.loss,
             "regularisation": None if settings.regularisation == "auto" else settings.regularisation,
             "epochs": round(figures["epochs"], 1) if "epochs" in figures else self.rounds,
-            "batch": getattr(settings, "batch", None),
-            "sampling": getattr(settings, "sampling", None),
+            **{name: None if name in self.lacks else getattr(settings, name) for name in ("batch", "sampling")},
             "rate": self.rate,
             "noise_multiplier": noise.multiplier,
             "pure_epsilon": noise.pure,

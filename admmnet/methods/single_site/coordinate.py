@@ -12,7 +12,7 @@ from admmnet.holder.series.sdca import ExactPasses
 from admmnet.methods.base import Agent, Closing
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import naming
+from admmnet.methods.single_site.settings import all_but
 
 GAP = 1e-6
 """Duality gap at which SDCA stops."""
@@ -26,7 +26,7 @@ class SDCA(SingleSite):
     """Every pass solves for one dual variable after the other, exactly, without privacy, down to a duality gap."""
 
     name = "sdca"
-    Settings = naming("epochs")
+    lacks = all_but("epochs")
     Steps = ExactPasses
     compiled = True
     forms = ("published",)
@@ -58,7 +58,7 @@ class DPSCD(SingleSite):
     """DP-SCD: dual variables are private, or have noise as in the paper's Algorithm 1, (48), (49)."""
 
     name = "dp-scd"
-    Settings = naming("batch", "epochs", "clip", "sampling", "accounting", "logistic_margin", "dual_noise")
+    lacks = all_but("batch", "epochs", "clip", "sampling", "accounting", "logistic_margin", "dual_noise")
     Steps = DualSteps
 
     def defaults(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class SeqDPSCD(SingleSite):
     """seqDP-SCD, (50), with the noise of the paper's Lemma 5, or, proven, with that of docs/proofs.md, Lemma 2."""
 
     name = "seq-dp-scd"
-    Settings = naming("batch", "epochs", "clip", "sampling", "accounting", "logistic_margin")
+    lacks = all_but("batch", "epochs", "clip", "sampling", "accounting", "logistic_margin")
     Steps = SequentialSteps
     compiled = True
 
@@ -101,7 +101,7 @@ class PrimalDPSCD(SingleSite):
     """primalDP-SCD, (51), (52): columns are scaled by all records, which no figure covers."""
 
     name = "primal-dp-scd"
-    Settings = naming("batch", "epochs", "clip")
+    lacks = all_but("batch", "epochs", "clip")
     Steps = PrimalSteps
     covered = False
     rate = 1.0

@@ -6,14 +6,14 @@ from typing import Any
 
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import naming
+from admmnet.methods.single_site.settings import all_but
 
 
 class SGD(SingleSite):
     """SGD without privacy, (53)."""
 
     name = "sgd"
-    Settings = naming("batch", "epochs", "learning_rate", "sampling")
+    lacks = all_but("batch", "epochs", "learning_rate", "sampling")
     Steps = GradientSteps
     forms = ("published",)
     private = False
@@ -35,7 +35,7 @@ class DPSGD(SingleSite):
     """
 
     name = "dp-sgd"
-    Settings = naming("batch", "epochs", "clip", "learning_rate", "sampling", "accounting")
+    lacks = all_but("batch", "epochs", "clip", "learning_rate", "sampling", "accounting")
     Steps = GradientSteps
 
     def defaults(self) -> dict[str, Any]:

@@ -1,54 +1,49 @@
-"""Settings of single-site methods, table [baseline]; a method names those that it has."""
+"""Settings of single-site methods, table [baseline]; a method lacks those that it does not name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from typing import Annotated, ClassVar
 
 from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
-from admmnet.settings import Auto, in_baseline
+from admmnet.settings import Auto, about, settings_in
 
 
-@dataclass(frozen=True, kw_only=True)
-class SiteSettings(MethodSettings):
+class SiteSettings(MethodSettings, frozen=True, kw_only=True):
     """All that any of them has."""
 
-    logistic_margin: float | Auto = in_baseline(
-        "auto", "distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published", within="(0, 0.5)"
-    )
-    sampling: str = in_baseline(
-        "auto", "how batches arise; auto: by the method", choices=("auto", "poisson", "fixed", "shuffled")
-    )
-    accounting: str = in_baseline(
-        "auto",
-        "accountant of sampled steps; auto: pld, moments if accountant = published",
-        choices=("auto", "pld", "rdp", "moments"),
-    )
-    learning_rate: float | Auto = in_baseline("auto", "step size of gradient descent", within="(0, 1e+09]")
-    clip: float | Auto = in_baseline("auto", "most that a record moves a step", within="(0, 1e+06]")
-    epochs: int | Auto = in_baseline("auto", "passes over the records", within="[1, 1e+06]")
-    batch: int | Auto = in_baseline("auto", "nominal records (primal-dp-scd: features) of a step", within="[1, 1e+09]")
-    dual_noise: bool | Auto = in_baseline("auto", "noise on the dual variables, too, as in the paper")
-    schedule: str = in_baseline(
-        "auto",
-        "step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)",
-        choices=("auto", "constant", "sqrt", "inverse"),
-    )
-    noise: str = in_baseline("auto", "auto: laplace", choices=("auto", "laplace", "gaussian"))
+    table: ClassVar[str] = "baseline"
+    logistic_margin: Annotated[float, about(gt=0, lt=0.5)] | Auto = "auto"
+    """distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published"""
+    sampling: Annotated[str, about(choices=("auto", "poisson", "fixed", "shuffled"))] = "auto"
+    """how batches arise; auto: by the method"""
+    accounting: Annotated[str, about(choices=("auto", "pld", "rdp", "moments"))] = "auto"
+    """accountant of sampled steps; auto: pld, moments if accountant = published"""
+    learning_rate: Annotated[float, about(gt=0, le=1e9)] | Auto = "auto"
+    """step size of gradient descent"""
+    clip: Annotated[float, about(gt=0, le=1e6)] | Auto = "auto"
+    """most that a record moves a step"""
+    epochs: Annotated[int, about(ge=1, le=1_000_000)] | Auto = "auto"
+    """passes over the records"""
+    batch: Annotated[int, about(ge=1, le=1_000_000_000)] | Auto = "auto"
+    """nominal records (primal-dp-scd: features) of a step"""
+    dual_noise: bool | Auto = "auto"
+    """noise on the dual variables, too, as in the paper"""
+    schedule: Annotated[str, about(choices=("auto", "constant", "sqrt", "inverse"))] = "auto"
+    """step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)"""
+    noise: Annotated[str, about(choices=("auto", "laplace", "gaussian"))] = "auto"
+    """auto: laplace"""
 
     def check(self) -> None:
         """The moments accountant is the published arithmetic, and no other is."""
-        accounting = getattr(self, "accounting", "auto")
-        wanted = "published" if accounting == "moments" else "proven"
-        if accounting != "auto" and self.accountant != wanted:
+        wanted = "published" if self.accounting == "moments" else "proven"
+        if self.accounting != "auto" and self.accountant != wanted:
             raise RequestError(
-                f"accounting = {accounting!r} goes with accountant = {wanted!r}: give that, or leave accounting at auto"
+                f"accounting = {self.accounting!r} goes with accountant = {wanted!r}: give that, or leave accounting "
+                "at auto"
             )
 
 
-def naming(*names: str) -> type[MethodSettings]:
-    """Settings of a method that has these of ``SiteSettings``, besides those of every method."""
-    own = {one.name: field(default="auto", metadata=one.metadata) for one in fields(SiteSettings) if one.name in names}
-    kinds = {name: SiteSettings.__annotations__[name] for name in own}
-    found = type("Settings", (MethodSettings,), {"__annotations__": kinds, "check": SiteSettings.check, **own})
-    return dataclass(frozen=True, kw_only=True)(found)
+def all_but(*names: str) -> frozenset[str]:
+    """Settings of single-site methods that a method with these lacks."""
+    return frozenset(settings_in(SiteSettings)) - frozenset(settings_in(MethodSettings)) - set(names)

@@ -12,7 +12,7 @@ from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import naming
+from admmnet.methods.single_site.settings import all_but
 from admmnet.privacy.calibrate import Target
 
 
@@ -20,7 +20,7 @@ class SongSGD(SingleSite):
     """SGD with pure epsilon, Song, Chaudhuri, Sarwate 2013. Batches are disjoint: no record's cost adds up."""
 
     name = "song-sgd"
-    Settings = naming("batch", "learning_rate", "schedule")
+    lacks = all_but("batch", "learning_rate", "schedule")
     Steps = DisjointSteps
     tasks = frozenset({"binary"})
     one_pass = True
@@ -68,9 +68,8 @@ class BANCO(SingleSite):
     """BANCO, Jun, Orabona 2019: every record adds noise to its own subgradient."""
 
     name = "banco"
-    Settings = naming("noise")
     Steps = OnlineSteps
-    lacks = frozenset({"regularisation"})
+    lacks = all_but("noise") | {"regularisation"}
     tasks = frozenset({"binary"})
     one_pass = True
 

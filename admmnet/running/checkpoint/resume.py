@@ -35,7 +35,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
             )
     free = {name: value for name, value in given.items() if name in may}
     transport = free.get("transport", saved.transport)  # another one's own settings fall away
-    fallen = {name: own.default for name, own in known.items() if own.about.scope not in ("", "network", transport)}
+    fallen = {name: own.default for name, own in known.items() if own.scope not in ("", "network", transport)}
     free = fallen | free
     return saved.changed(out=str(folder), resume=str(folder), **free)
 

@@ -20,7 +20,7 @@ from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, ref
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
-from admmnet.errors import CheckFailed, RequestError, RunError, StartEnded
+from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError, StartEnded
 from admmnet.graph.specs import is_random
 from admmnet.log import Hearer
 
@@ -71,12 +71,13 @@ def agent(
     from admmnet.record.folder import SUMMARY, default_folder, is_begun
     from admmnet.record.forms import Summary
     from admmnet.record.receipts import Receipts
+    from admmnet.running.accounts import restore
     from admmnet.running.ending import take_end
     from admmnet.running.journal import Journal
     from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import read_secret, secret_path
     from admmnet.transport.hosts.network import read_network
-    from admmnet.transport.zmq.member import Finished, RunEnded
+    from admmnet.transport.zmq.member import Finished, OlderCopy, RunEnded
     from admmnet.transport.zmq.transport import figures_of
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
@@ -138,6 +139,13 @@ def agent(
                 raise RunError(f"this agent does not take the end that most agents have signed: {error}") from None
             print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
             summary = read_form(Summary, folder / SUMMARY)  # type: ignore[assignment]
+        except OlderCopy as error:
+            if settings.account is not None:
+                try:
+                    restore(Path(settings.account), own, settings.budget_of(own)[0])
+                except AdmmnetError as wrong:
+                    error.args = (f"{error}; {wrong}",)
+            raise
         except RunEnded as error:
             if report is not None:
                 sys.exit(error.exit_code)  # the starter hears why from its source

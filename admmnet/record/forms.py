@@ -308,7 +308,7 @@ class Summary(FileForm, frozen=True, kw_only=True):
     train_loss: Real | None = None
     """mean loss of the consensus; simulations only"""
     far_from_others: dict[str, Real]
-    """[standing](hosts.md#who-stands-far-from-the-others) of agents far from the others in the last round"""
+    """[standing](methods.md#wrong-vectors-among-the-right-ones) of agents far from the others in the last round"""
     per_agent: list[AgentEntry]
     gate: Gate | None = None
     """below"""

@@ -158,7 +158,7 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
     member._words[1] = word, held
     here = [
         sign_here(
-            Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2, run=member.start.run),
+            Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2, run=word.run, lines=9),
             IDENTITIES[i],
         )
         for i in range(3)

@@ -20,7 +20,7 @@ LOCAL, MASKED = {"trust": setting("local")}, {"trust": setting("masked")}
 def here(agent: int, **values: Any) -> Here:
     """Word HERE of an agent, with a fresh key, and a signature of the end that it has staged."""
     known: dict[str, Any] = {"network": NETWORK, "settings": LOCAL, "epk": secrets.token_bytes(32), "least": 2}
-    known |= {"run": RUN} | values
+    known |= {"run": RUN, "lines": 4, "head": "ab" * 32} | values
     if known.get("staged") and "signature" not in known:
         said = end_statement(known["network"], known["run"], known["staged"])
         known["signature"] = IDENTITIES[agent].sign(said)

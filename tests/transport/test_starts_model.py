@@ -87,7 +87,7 @@ class Run:
     def hear(self, known: dict[int, Word], agent: Agent) -> None:
         """Keep an agent's newest word; a liar says any round in it."""
         round = agent.c if agent.number != self.liar else self.draw.choice([NEVER, agent.c, 10**6])
-        said = Word(agent.run, "start", agent.number, -1, 0, round, max(0, round + 1), "", bytes(32))
+        said = Word(agent.run, "start", agent.number, -1, 0, round, max(0, agent.c + 1), "", bytes(32))
         before = known.get(agent.number)
         if before is None or before.age < said.age or before.run != said.run:
             known[agent.number] = said
@@ -104,6 +104,7 @@ class Run:
             known = here(
                 one.number, settings=MASKED if self.masked else {}, run=one.run, plan=one.plan, shape=one.shape,
                 low=one.low, at=one.at, c=one.c, rounds=one.rounds, staged=one.staged,
+                lines=max(0, one.c + 1), head="",
             )  # fmt: skip
             said[one.number] = self.lie(known) if one.number == self.liar else known
             if one.staged:

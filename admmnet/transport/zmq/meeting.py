@@ -108,6 +108,11 @@ class Start(NamedTuple):
         return next((i for i in self.members if self.here[i].staged == self.end), self.members[0])
 
 
+def outdated(one: Standing, word: Word) -> bool:
+    """Whether an agent's ledger lacks lines that it has signed in a word: then its run folder is an older copy."""
+    return word.lines > one.lines or (word.lines == one.lines and word.head != one.head)
+
+
 def sign_here(here: Here, identity: Identity) -> bytes:
     """A word behind its signature."""
     content = packed(here)
@@ -172,7 +177,7 @@ def largest(there: Collection[int], cut: Collection[Edge], graph: Graph) -> list
 def form(call: Call, keys: Sequence[str], graph: Graph, quorum: int) -> Start:
     """Start that follows from words, at the relay and at every member alike.
 
-    BadFrame if a word is not its agent's, they are not in order, or of no such start.
+    BadFrame if a word is not its agent's, they are not in order, or of no such start, or a ledger is an older copy.
     """
     here = {one.agent: one for one in (read_here(data, keys) for data in call.here)}
     words = {one.agent: one for one in (read_word(data, keys) for data in call.words)}
@@ -191,6 +196,8 @@ def form(call: Call, keys: Sequence[str], graph: Graph, quorum: int) -> Start:
     content: list[bytes | str | int] = [*call.here, "words", *call.words, "cut", *pairs, "void", *call.void]
     name = hashlib.sha256(statement("start", *content)).hexdigest()
     run = most([one.run for one in here.values()], len(members)) or name
+    if any(word.run == run and outdated(here[i], word) for i, word in words.items() if i in here):
+        raise BadFrame
     rule, round, plan, end = _rule(name, run, here, edges, words, graph, call.void)
     return Start(name, run, members, edges, rule, round, plan, end, here)
 

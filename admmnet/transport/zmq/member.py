@@ -24,7 +24,7 @@ from admmnet.log import Waiting, say
 from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, sign_here
+from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, outdated, sign_here
 from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
 from admmnet.transport.zmq.turns import Tree, tree_of
 from admmnet.transport.zmq.wire import (
@@ -91,6 +91,17 @@ class RunEnded(StartEnded):
         self.exit_code = code
 
 
+class OlderCopy(RunEnded):
+    """An agent has signed a newer ledger than it has: its run folder is an older copy."""
+
+    def __init__(self, lines: int, signed: int) -> None:
+        super().__init__(
+            f"the ledger here has {lines} lines, and this agent has signed another one, of {signed}: its run folder is "
+            "an older copy. Put back the newest folder and account, both; else the others finish without it",
+            RequestError.exit_code,
+        )
+
+
 class Finished(RunError):
     """Most agents have signed the ``end`` of the run."""
 
@@ -150,6 +161,7 @@ class Member:
         self.tree: Tree | None = None
         self._words: dict[int, tuple[Word, bytes]] = {}
         self._proofs: dict[int, list[bytes]] = {}  # two words of an agent that contradict each other
+        self._standing = Standing()
         self._here = b""  # its word HERE, as long as it waits for a start
         self._bound = ""  # run for which this agent has been charged: it gives that name up for no other
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -178,7 +190,7 @@ class Member:
         """Take part in the next start; Finished if the run has ended, RunError if there is none in time."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-        self._secret = X25519PrivateKey.generate()
+        self._secret, self._standing = X25519PrivateKey.generate(), standing
         own = self.staged()
         here = Here(
             **asdict(standing),
@@ -568,7 +580,7 @@ class Member:
             stop: Stop = unpacked(body, Stop)
             said, code = stop.text or "it gives no reason", stop.code if stop.code in (2, 3, 4) else 3
             own = self.shared_folder and stop.text  # of one command, which tells it as it is
-            self.ended = RunEnded(printable(said) if own else says("the relay", said), code)
+            self.ended = self._older(stop) or RunEnded(printable(said) if own else says("the relay", said), code)
             self.ended.shared = True
             self.ended.told = self.shared_folder
         elif self.start is None or frame.start not in (self._name, b""):
@@ -580,6 +592,15 @@ class Member:
         elif frame.kind is Kind.OVER:
             over: Over = unpacked(body, Over)
             self._cause = self._cause or (printable(over.text), over.whom)
+
+    def _older(self, stop: Stop) -> OlderCopy | None:
+        """Whether this agent has signed more than it has, in its run: the relay shows it, and could not make it up."""
+        try:
+            word = read_word(stop.word, self._identities)
+        except BadFrame:
+            return None
+        own = word.agent == self.rank and word.run == self._standing.run and outdated(self._standing, word)
+        return OlderCopy(self._standing.lines, word.lines) if own else None
 
     # ends of the process
 

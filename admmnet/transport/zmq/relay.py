@@ -41,6 +41,7 @@ from admmnet.transport.zmq.meeting import (
     form,
     largest,
     most,
+    outdated,
     read_here,
 )
 from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
@@ -676,11 +677,12 @@ class Relay:
         """Name that most agents here give their run; others that have charged for another one are sent away."""
         run = most([one.run for one in here.values()], max(len(here), self.terms.quorum))
         for i, one in list(here.items()):
-            word = self._words[i, run][0] if (i, run) in self._words else None
+            word, data = self._words.get((i, run), (None, b""))
             other = run and one.run not in ("", run) and one.c > NEVER
-            if other or (word is not None and word.lines > one.lines):
-                said = "goes on with another run than most" if other else "has an older run folder than it had"
-                self._stop(2, f"{self.names[i]} {said}: give it the newest folder of this run", [i])
+            if other or (word is not None and outdated(one, word)):
+                said = "goes on with another run than most" if other else "has an older copy of its run folder"
+                text = f"{self.names[i]} {said}: give it the newest folder of this run, and its account"
+                self._stop(2, text, [i], b"" if other else data)
                 del here[i]
         return run
 
@@ -811,13 +813,13 @@ class Relay:
         else:
             self._fault(text, agent)
 
-    def _stop(self, code: int, text: str, whom: list[int] | None = None) -> None:
-        """End the run for some agents, or all that are here."""
+    def _stop(self, code: int, text: str, whom: list[int] | None = None, word: bytes = b"") -> None:
+        """End the run for some agents, or all that are here; a ``word`` of theirs shows why."""
         everybody = self.terms.shared and whom is None
         self._tell("stopped", text, code=code)
         for i in range(len(self.sites)) if whom is None else whom:
             if everybody or self.sites[i].here is not None or self.terms.shared:
-                self._send(i, Kind.STOP, packed(Stop(code, text[:1000])))
+                self._send(i, Kind.STOP, packed(Stop(code, text[:1000], word)))
                 self.sites[i].here = None
         if self.terms.shared:
             self.stopped, self.start, self.turns = self.stopped or Stop(code, text[:1000]), None, None

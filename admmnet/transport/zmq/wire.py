@@ -241,6 +241,8 @@ class Stop(Struct, frozen=True, forbid_unknown_fields=True):
     code: Annotated[int, Meta(ge=0, le=255)]
     text: Text | None = None
     """None where the sender's own output says it."""
+    word: Annotated[bytes, Meta(max_length=SIGNATURE + 1000)] = b""
+    """To an agent whose run folder is an older copy: what it has signed of the newest one."""
 
 
 class Failure(Struct, frozen=True, forbid_unknown_fields=True):

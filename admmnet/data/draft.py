@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -281,57 +280,30 @@ LEFT_OUT = "simulations leave these records out; a private run refuses them: del
 
 def write_draft(draft: SchemaDraft) -> str:
     """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
+    import tomli_w
+
     table = to_table(draft.schema)
     table.pop("columns", None)
-    label = table.pop("label", None)
     lines = _comment(
         f"Drafted from {draft.looked_at}.",
         "Bounds, categories, label values and shares below were read from these records. Using this schema on",
         "private records publishes them. Draft from a public sample, or fill in from a code book.",
     )
-    if label is None:
-        lines += ["", "# No label column is named: label = ..., and labels = [negative, positive], go here."]
-    else:
-        lines += ["", _line("label", label), *_comment(draft.notes.get(label, ""))]
-    drop = table.pop("drop", [])
-    for key, value in table.items():
-        lines += _comment(LEFT_OUT) if key == "leave_out" else []
-        lines += [_line(key, value)]
-    why = {doubt.column: doubt.reason for doubt in draft.doubts}  # the screen quotes values, the file does not
-    if drop:
-        lines += ["drop = ["]
-        lines += [f"    {_inline(name)},  # {why.get(name, '')}".removesuffix("  # ") for name in drop]
-        lines += ["]"]
+    lines += ["", *_comment(draft.notes.get(draft.schema.label or "", ""))]
+    if draft.schema.label is None:
+        lines += _comment("No label column is named: label = ..., and labels = [negative, positive], go here.")
+    lines += _comment(LEFT_OUT if draft.schema.leave_out else "")
+    # the screen quotes values, the file does not
+    lines += _comment(*(f"{doubt.column!r} is left out: {doubt.reason}" for doubt in draft.doubts))
+    lines.append(tomli_w.dumps(table))
     for rule in draft.schema.rules:
-        lines += ["", f"[columns.{_key(rule.prefix)}]", *_comment(draft.notes.get(rule.column, ""))]
-        lines += [_line(key, value) for key, value in said(rule).items()]
-    return "\n".join(lines) + "\n"
+        head, _, entry = tomli_w.dumps({"columns": {rule.prefix: said(rule)}}).partition("\n")
+        lines += [head, *_comment(draft.notes.get(rule.column, "")), entry]
+    return "\n".join(lines)
 
 
 def _comment(*lines: str) -> list[str]:
     return ["# " + "".join(c if c.isprintable() else "?" for c in line) for line in lines if line]
-
-
-def _line(key: str, value: Any) -> str:
-    return f"{_key(key)} = {_inline(value)}"
-
-
-def _key(text: str) -> str:
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _inline(text)
-
-
-def _inline(value: Any) -> str:
-    """TOML of a value, on one line."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_inline, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(_line(key, each) for key, each in value.items())} }}"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    # a TOML text is a JSON text but for one control character
-    return (
-        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(value, str) else f"{value:.12g}"
-    )
 
 
 def _written(schema: Schema) -> Iterable[str]:

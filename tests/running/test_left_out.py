@@ -76,7 +76,7 @@ def test_a_draft_says_so(tmp_path: Path) -> None:
     frame(4).to_csv(path, index=False)
     table = read_table(path, parse_schema({}))
     text = write_draft(draft(table, "won"))
-    assert 'leave_out = [""]' in text
+    assert 'leave_out = [\n    "",\n]' in text
     assert "a private run refuses them" in text
     schema = tmp_path / "schema.toml"
     schema.write_text(text)

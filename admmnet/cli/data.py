@@ -12,20 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.facts import show
-from admmnet.cli.flags import (
-    PATH,
-    data_dir_flag,
-    features_flag,
-    json_flag,
-    label_flag,
-    no_intercept_flag,
-    out_flag,
-    positive_flag,
-    schema_flag,
-    separator_flag,
-    written,
-)
-from admmnet.data.settings import TASKS
+from admmnet.cli.flags import PATH, json_flag, out_flag, schema_flag, written
+from admmnet.cli.settings import setting_flags
 from admmnet.errors import CheckFailed, RequestError, counted, printable
 from admmnet.record.format import count, number
 
@@ -49,13 +37,7 @@ def data() -> None:
 @data.command()
 @click.argument("file", required=False)
 @schema_flag
-@label_flag
-@separator_flag
-@positive_flag
-@click.option("--task", type=click.Choice(TASKS), help="kind of undeclared labels")
-@features_flag
-@data_dir_flag
-@no_intercept_flag
+@setting_flags("label", "separator", "positive", "task", "features", "data_dir", "no_intercept")
 @click.option("--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)")
 @click.option("--balance", is_flag=True, help="also how many records have each label")
 @click.option("--run", "folder", type=PATH, metavar="DIR", help="what a run has measured; no file is read")
@@ -166,8 +148,7 @@ def _print_columns(columns: Sequence[str]) -> None:
 
 @data.command()
 @click.argument("file", type=PATH)
-@label_flag
-@separator_flag
+@setting_flags("label", "separator")
 @out_flag("FILE.toml", "file (default: print)", required=False)
 def draft(file: Path, label: str | None, separator: str | None, out: Path | None) -> None:
     """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from admmnet.cli.facts import show
-from admmnet.cli.flags import RUN, data_dir_flag, json_flag, label_flag, lines, notes, out_flag, separator_flag, written
+from admmnet.cli.flags import RUN, json_flag, lines, notes, out_flag, written
+from admmnet.cli.settings import setting_flags
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -20,17 +21,8 @@ if TYPE_CHECKING:
 
 def _new_data(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command the run folder and the flags that name rows."""
-    flags = [
-        RUN,
-        click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file"),
-        data_dir_flag,
-        label_flag,
-        separator_flag,
-    ]
-
-    for flag in reversed(flags):
-        function = flag(function)
-    return function
+    data = click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file")
+    return RUN(data(setting_flags("data_dir", "label", "separator")(function)))
 
 
 def mode_line(folder: Path) -> str:

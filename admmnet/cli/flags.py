@@ -31,14 +31,6 @@ executor_flag = click.option(
     expose_value=False,
     help="what runs it: processes here, or ranks of mpirun (default: ranks if there are any)",
 )
-label_flag = click.option("--label", metavar="NAME", help="label column")
-separator_flag = click.option("--separator", metavar="MARK|tab", help="mark between cells of a .csv or .tsv file")
-positive_flag = click.option("--positive", metavar="VALUE", help="label value that counts as +1")
-features_flag = click.option(
-    "--features", type=click.IntRange(min=1), metavar="N", help="number of features of a .libsvm file"
-)
-data_dir_flag = click.option("--data-dir", metavar="DIR", help="folder of the data sets, such as DIR/adult/adult.data")
-no_intercept_flag = click.option("--no-intercept", is_flag=True, help="no constant column")
 HOW_READ = "how a file is read: [data] of a run, a schema, or encoding.json"
 schema_flag = click.option("--schema", type=PATH, metavar="FILE", help=HOW_READ)
 _EXPLAIN = "admmnet.explain"

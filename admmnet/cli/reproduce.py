@@ -7,14 +7,15 @@ from typing import Any
 import click
 
 from admmnet.cli.compare import GridProgress
-from admmnet.cli.flags import data_dir_flag, debug_flag, executor_flag, jobs_flag, notes, quiet_flag
+from admmnet.cli.flags import debug_flag, executor_flag, jobs_flag, notes, quiet_flag
+from admmnet.cli.settings import setting_flags
 from admmnet.papers import PAPERS
 
 
 @click.command()
 @click.argument("paper", type=click.Choice(PAPERS), metavar="|".join(PAPERS))
 @click.option("--quick", is_flag=True, help="few seeds and points: under three minutes")
-@data_dir_flag
+@setting_flags("data_dir")
 @click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's)")
 @jobs_flag
 @executor_flag

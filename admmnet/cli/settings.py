@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ class _Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
 class SettingOption(click.Option):
     """Flag of a setting."""
 
-    def __init__(self, own: Setting, **changes: Any) -> None:
+    def __init__(self, own: Setting, *_: Any, **changes: Any) -> None:
         self.own = own
         about = own.about
         word = "|".join(about.choices) or about.metavar or ("N" if own.base is int else "X")
@@ -61,6 +62,18 @@ class SettingOption(click.Option):
     def _complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         names = METHODS if self.own.name == "algorithm" else self.own.about.choices
         return [name for name in names if name.startswith(incomplete)]
+
+
+def setting_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the flags of some settings of a run, for a command that has these alone."""
+
+    def given(function: Callable[..., None]) -> Callable[..., None]:
+        for name in reversed(names):
+            option: Any = partial(SettingOption, known_settings()[name])
+            function = click.option(cls=option)(function)
+        return function
+
+    return given
 
 
 class SettingsCommand(click.Command):

@@ -244,8 +244,8 @@ def run(
         a quarter of pooled records.
     schema : dict or path
         Public schema of columns and labels (docs/data.md).
-    graph : networkx.Graph
-        Network with the nodes 0 to N - 1, which ``topology`` may be as well.
+    graph : networkx.Graph, str or path
+        Network with the nodes 0 to N - 1: another word for ``topology``.
     scaled : bool
         Whether rows are taken as they are, without an intercept; longer ones than 1 are refused.
     kinds : "dtype", optional

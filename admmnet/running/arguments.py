@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from admmnet.data.given import Given
 
 
+_GRAPHS = ("topology", "topology_schedule")
+
+
 class Arguments(NamedTuple):
     """Arguments of ``run`` that are no settings, as they came."""
 
@@ -55,7 +58,9 @@ def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Arguments)
     if asked.schema is not None:
         settings |= _declared(asked.schema, typed)
     if asked.graph is not None:
-        settings["topology"] = _graph(asked.graph, settings)
+        if (other := next((name for name in _GRAPHS if settings.get(name) is not None), None)) is not None:
+            raise RequestError(f"graph and {other} exclude each other: give one of them")
+        settings["topology"] = asked.graph
     if type(asked.scaled) is not bool:
         raise RequestError(f"scaled = {short(asked.scaled)}: it must be True or False")
     if asked.scaled:
@@ -104,19 +109,6 @@ def _declared(schema: Any, typed: Mapping[str, Any]) -> dict[str, Any]:
             "the path of a file"
         )
     return {"schema": schema}
-
-
-def _graph(graph: Any, settings: Mapping[str, Any]) -> Any:
-    """Return the graph in place of ``topology``, which may not be given besides."""
-    if isinstance(graph, str | os.PathLike):
-        raise RequestError(
-            f"graph is {article(type(graph).__name__)}: it must be a networkx.Graph; topology={os.fspath(graph)!r} "
-            "names a file or a spec"
-        )
-    for name in ("topology", "topology_schedule"):
-        if settings.get(name) is not None:
-            raise RequestError(f"graph and {name} exclude each other: give one of them")
-    return graph
 
 
 def checked(

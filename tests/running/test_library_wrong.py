@@ -199,7 +199,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a directed graph": ({**POOL, "graph": nx.path_graph(3, nx.DiGraph)}, "directed graph; agents exchange both ways"),
     "a self-loop": ({**POOL, "graph": nx.Graph([(0, 1), (1, 1)])}, "self-loop 1-1"),
     "parts": ({**POOL, "graph": nx.Graph([(0, 1), (2, 3)])}, "not connected, it has 2 parts"),
-    "a spec as graph": ({**POOL, "graph": "ring:5"}, "graph is a str: it must be a networkx.Graph; topology='ring:5'"),
+    "no spec": ({**POOL, "graph": "ring"}, "topology 'ring'"),
     "a graph and a topology": ({**POOL, "graph": nx.path_graph(3), "topology": "ring:3"}, "exclude each other"),
     "a graph of another size": ({"shards": HALVES, "graph": nx.path_graph(3)}, "2 entries, and agents = 3: give one"),
     "a topology of another size": ({"shards": HALVES, "topology": "ring:3"}, "3 nodes but agents says 2"),

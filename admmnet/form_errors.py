@@ -20,7 +20,7 @@ _WORDS = {
     ">": "above",
     "<": "below",
 }
-_KINDS = {
+KINDS = {
     "int": "a whole number",
     "float": "a number",
     "str": "text",
@@ -40,7 +40,7 @@ def said(error: Exception, found: Any) -> str:
         fault = fault.replace(word, plain)
     if not fault.startswith("expected"):
         return f"{key}: {fault}" if key else fault
-    fault = re.sub(r"`(.*?)`", lambda kinds: " or ".join(_KINDS.get(k, k) for k in kinds[1].split(" | ")), fault)
+    fault = re.sub(r"`(.*?)`", lambda kinds: " or ".join(KINDS.get(k, k) for k in kinds[1].split(" | ")), fault)
     if not key or "[...]" in key:  # some place in a table or list, which msgspec does not name
         return f"{key}: {fault}" if key else fault
     try:

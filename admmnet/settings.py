@@ -18,6 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get
 from msgspec import NODEFAULT, Meta, Struct, ValidationError, convert, structs
 
 from admmnet.errors import RequestError, short
+from admmnet.form_errors import KINDS
 from admmnet.gone import GONE
 from admmnet.registry import meant
 
@@ -26,13 +27,7 @@ TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run
 """Tables of a configuration file."""
 FLAGGED = (bool, int, float, str)
 """Types of settings that have a flag."""
-_WORDS: dict[type, str] = {
-    Mapping: "a table",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-}
+_WORDS = {kind: KINDS[kind.__name__] for kind in FLAGGED} | {Mapping: KINDS["object"]}
 _ENDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 """Ends of a range, as ``msgspec.Meta`` calls them, and in words."""
 
@@ -175,15 +170,12 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     def parse(self, text: str) -> Any:
         """Return what a flag's text means; RequestError if it is no such value."""
-        if self.base in (int, float) and not (self.auto and text == "auto"):
-            try:
-                value: Any = self.base(text)
-            except ValueError:
-                value = text
-            return self.check(value)
-        if self.base is bool and text in ("true", "false"):
-            return text == "true"
-        return text
+        value: Any = text
+        if self.base in (int, float):
+            with suppress(ValueError):
+                value = self.base(text)
+            value = self.check(value)
+        return text == "true" if self.base is bool and text in ("true", "false") else value
 
 
 @cache

@@ -149,6 +149,12 @@ class RunConfig:
         """The same with other settings."""
         return RunConfig(**(self.flat | changes))
 
+    def having(self, **sections: Section) -> RunConfig:
+        """The same with other sections: of a run that has decided what was left open, unchecked."""
+        found = object.__new__(RunConfig)
+        found.sections = self.sections._replace(**sections)  # type: ignore[arg-type]
+        return found
+
     @property
     def known(self) -> Mapping[str, Setting]:
         """What is known of each setting."""

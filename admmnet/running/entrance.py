@@ -113,8 +113,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
             run = run.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
-        filled = {name: getattr(one, name) for one in (settings, run) for name in config.known if hasattr(one, name)}
-        config = config.changed(**filled, **found)
+        decided = sections.data.changed(split=data_settings.split)
+        config = config.having(method=settings, data=decided, network=network, run=run)
         require_room(machines, method, len(agents))
         precheck(method, agents, holders, checkpoints=keeps)
         trouble = None

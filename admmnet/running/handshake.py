@@ -39,8 +39,9 @@ def arguments(
             f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by "
             "name, run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
         )
-    settings, given = taken({} if config is None else config.flat, typed, asked)
-    found = RunConfig(**settings)
+    before = {} if config is None else config.flat
+    settings, given = taken(before, typed, asked)
+    found = config if config is not None and settings == before else RunConfig(**settings)
     if given is not None:
         method, network = found.sections.method, found.sections.network
         changes, given = checked(given, method, network, found.split, simulation=found.simulation)

@@ -117,6 +117,12 @@ def test_none_is_handed_on_as_something_else(given: dict[str, Any], tmp_path: Pa
     assert any(one.startswith("running/entrance.py") for one in seen)
 
 
+def test_a_run_takes_the_configuration_as_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = RunConfig(seed=0, rounds=1, data="census", out=str(tmp_path / "run"))
+    monkeypatch.delattr(RunConfig, "__init__")
+    assert run(config).summary["rounds"] == 1
+
+
 def test_sections_have_every_setting_once() -> None:
     config = RunConfig(algorithm="m-admm", growth=1.1, data="adult", drop=0.1, seed=2)
     found = [name for section in config.sections for name in settings_in(type(section))]

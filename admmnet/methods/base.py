@@ -105,6 +105,7 @@ class Method:
     """Whether its ``propose``, ``absorb`` and ``receive`` also take an ``AgentRows`` in place of an agent; what a class
     says of itself does not hold for those derived from it."""
     lacks: ClassVar[frozenset[str]] = frozenset()
+    """Settings that it does not have, of those of every run or of its ``Settings``."""
     settings: MethodSettings
     """Without ``auto``."""
 

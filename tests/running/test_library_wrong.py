@@ -211,7 +211,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown setting": ({**POOL, "epsilom": 1.0}, "there is no setting 'epsilom': did you mean epsilon"),
     "an unknown method": ({**POOL, "algorithm": "adam"}, "algorithm = 'adam' is not allowed"),
     "a schema that is none": ({**POOL, "schema": 3}, "schema is an int: it must be a table such as"),
-    "an unknown key": ({**POOL, "schema": {"labls": [0, 1]}}, "unknown key data.schema.labls; the keys are"),
+    "an unknown key": ({**POOL, "schema": {"labls": [0, 1]}}, "unknown key schema.labls; the keys are"),
     "columns of arrays": ({**POOL, "schema": {"columns": {"a": {"kind": "numeric"}}}}, "schema.columns goes with"),
     "a schema nowhere": ({**POOL, "schema": "nowhere.toml"}, "cannot read the config file nowhere.toml|cannot read"),
     "a number for on_round": ({**POOL, "on_round": 3}, "on_round = 3 cannot be called: give a function"),

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 
 from admmnet.errors import article, broken, columns_of, counted
-from admmnet.report.columns import console, show, table
+from admmnet.report.columns import print_table
 
 
 def test_articles_and_counts() -> None:
@@ -45,9 +45,7 @@ def test_columns_holds_for_standard_output_without_a_terminal(
     assert columns_of(sys.stdout) is None
     monkeypatch.setenv("COLUMNS", "80")
     assert (columns_of(sys.stdout), columns_of(StringIO())) == (80, None)
-    grid = table("one " * 30, *["of agents"] * 8)
-    grid.add_row(*["123,456"] * 8)
-    show(console(), grid)
+    print_table("one " * 30, [dict.fromkeys((f"of agents {k}" for k in range(8)), 123456)])
     said = capsys.readouterr().out.splitlines()
     assert max(map(len, said)) <= 80
     assert said[-2].split() == ["123,456"] * 8

@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.data import DataSettings, Records
 from admmnet.data.records import TargetRange
 from admmnet.errors import MissingDataError
-from admmnet.experiments.holdout import load_for, stacked
+from admmnet.experiments.holdout import load_for
 from admmnet.files import read_toml
 from admmnet.types import Matrix, Vector
 
@@ -103,7 +103,7 @@ def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:
     """All training records together, or the test records: X (n, d) and y (n,), dense."""
     records = load(source)
     X, y = records.shards[0] if part == "train" else (records.X_test, records.y_test)
-    return (stacked([X]).toarray() if hasattr(X, "toarray") else X), y
+    return (X.toarray() if hasattr(X, "toarray") else X), y
 
 
 def _unit(X: Matrix) -> Matrix:

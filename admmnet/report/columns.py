@@ -143,46 +143,25 @@ def cell(style: ColumnStyle, value: Any) -> str:
     return printable(value) if isinstance(value, str) else "-" if value is None else style.shows(value)
 
 
-def grid_of(title: str, rows: Sequence[Row], below: Sequence[Row] = ()) -> Table:
-    """Table of rows, and below a line of others, the first of these bold; what a row lacks is empty."""
+def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> list[str]:
+    """Print rows, and below a line of others, the first of these bold; return the names of the columns.
+
+    What a row lacks is empty. Lines have no trailing spaces, and their natural width, unless there is one
+    (``columns_of``). Where that is too narrow, columns without a figure are left out, and headings and texts go over
+    several lines. No figure is cut: a table that is too wide even then is printed as it is.
+    """
+    out, grid = console() if out is None else out, Table(box=SIMPLE_HEAD)
     styles = {name: column_of(name, rows) for row in (*rows, *below) for name in row}
-    grid = table(title, *(name.replace("_", " ") for name in styles))
-    for style, drawn in zip(styles.values(), grid.columns, strict=True):
-        drawn.justify, drawn.no_wrap = "left" if style.left else "right", not style.wraps
-        drawn.max_width = MOST_TEXT if style.wraps else None
+    for name, style in styles.items():
+        place: Any = {"justify": "left" if style.left else "right", "max_width": MOST_TEXT if style.wraps else None}
+        grid.add_column(name.replace("_", " "), no_wrap=not style.wraps, **place)
     for part, first in ((rows, None), (below, "bold")):
         for row in part:
             cells = (Text(cell(style, row[name])) if name in row else "" for name, style in styles.items())
             grid.add_row(*cells, style=first if row is part[0] else None)
         grid.add_section()
-    return grid
-
-
-def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out: Console | None = None) -> list[str]:
-    """Print a table of rows (see ``grid_of``) at the width that there is; return the names of its columns."""
-    grid = grid_of(title, rows, below)
-    names = [str(column.header) for column in grid.columns]
-    show(console() if out is None else out, grid)
-    return names
-
-
-def table(title: str, *columns: str) -> Table:
-    """Return an empty table with right-aligned columns."""
-    grid = Table(title=title or None, box=SIMPLE_HEAD)
-    for column in columns:
-        grid.add_column(column, justify="right", no_wrap=True)
-    return grid
-
-
-def show(out: Console, grid: Table) -> None:
-    """Print a table without trailing spaces: at its natural width, unless lines have one (``columns_of``).
-
-    Where that is too narrow, columns without a figure are left out, and headings and texts go over several lines. No
-    figure is cut: a table that is too wide even then is printed as it is.
-    """
-    if grid.title:
-        out.print(Text(broken(str(grid.title), out.file), style="bold"), soft_wrap=True)
-        grid.title = None
+    if title:
+        out.print(Text(broken(title, out.file), style="bold"), soft_wrap=True)
     grid.width = Measurement.get(out, out.options.update(width=_ANY_WIDTH), grid).maximum
     if columns_of(out.file) is not None and grid.width > out.width:
         grid.width, grid.collapse_padding, grid.pad_edge = out.width, True, False
@@ -196,3 +175,4 @@ def show(out: Console, grid: Table) -> None:
     with out.capture() as lines:
         out.print(grid, crop=False)
     out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))
+    return list(styles)

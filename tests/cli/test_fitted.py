@@ -6,9 +6,8 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
-from rich.table import Table
 
-from admmnet.report.columns import show, table
+from admmnet.report.columns import print_table
 
 HEADS = ("agent", "records", "degree", "eps proven", "eps published", "parameters")
 CELLS = ("12", "70001", "87", "0.031451", "0.99995", "sensitivity 3.863e-06, sigma 0.0008643")
@@ -19,15 +18,9 @@ class Screen(StringIO):
         return True
 
 
-def example() -> Table:
-    grid = table("a title [of] words", *HEADS)
-    grid.columns[-1].no_wrap = False
-    grid.add_row(*CELLS)
-    return grid
-
-
 def shown(file: StringIO, width: int) -> str:
-    show(Console(file=file, width=width, highlight=False, color_system=None), example())
+    out = Console(file=file, width=width, highlight=False, color_system=None)
+    print_table("a title [of] words", [dict(zip(HEADS, CELLS, strict=True))], out=out)
     return file.getvalue()
 
 
@@ -55,9 +48,11 @@ def test_a_table_that_is_too_wide_is_printed_whole() -> None:
 
 def test_a_column_without_a_figure_goes_where_there_is_no_room() -> None:
     for width, there in ((40, False), (80, True)):
-        grid, file = table("", "agent", "records", "eps published", "releases"), Screen()
-        for agent in "012":
-            grid.add_row(agent, "12,345", "-", "40" if agent == "0" else "")
-        show(Console(file=file, width=width, color_system=None), grid)
+        rows, file = (
+            [{"agent": agent, "records": 12345, "eps published": None, "releases": ""} for agent in "012"],
+            Screen(),
+        )
+        rows[0]["releases"] = "40"
+        print_table("", rows, out=Console(file=file, width=width, color_system=None))
         assert ("published" in file.getvalue()) is there
         assert "releases" in file.getvalue()

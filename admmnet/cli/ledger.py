@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from bisect import bisect
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -152,27 +151,24 @@ def network(run: Path, colluders: int, observers: str, as_json: bool) -> None:
 @out_flag("FILE", "file (default: standard output)", required=False)
 def export(run: Path, form: str, out: Path | None) -> None:
     """Write one row an event of every ledger."""
+    from admmnet.experiments.folder import csv_text
     from admmnet.record.reader import read_run
 
     accounts = _accounts(read_run(run))
-    if out is None:
-        _write_csv(sys.stdout, accounts)
-        return
-    with written(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        _write_csv(file, accounts)
-    print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")
-
-
-_TOTALS = ("rho", "xi", "epsilon_spent", "epsilon_published")
-
-
-def _write_csv(file: TextIO, accounts: list[VerifiedLedger]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
     columns = ("agent", "round", "mechanism", "parameters", "rho", "xi", "rho_published")
-    masked = any(account.totals.unmasked for account in accounts)
-    totals = (*_TOTALS, "epsilon_if_all_collude") if masked else _TOTALS
-    writer.writerow([*columns, *(f"total_{name}" for name in totals)])
-    for account in accounts:
-        for round, _, line in account.events:
-            values = [line["mechanism"], json.dumps(line["parameters"]), line["rho"], line["xi"], line["rho_published"]]
-            writer.writerow([account.header["agent"], round, *values, *(line["total"].get(name) for name in totals)])
+    totals = ["rho", "xi", "epsilon_spent", "epsilon_published"]
+    totals += ["epsilon_if_all_collude"] * any(account.totals.unmasked for account in accounts)
+    rows = (
+        [account.header["agent"], round, line["mechanism"], json.dumps(line["parameters"])]
+        + [line[name] for name in columns[4:]]
+        + [line["total"].get(name) for name in totals]
+        for account in accounts
+        for round, _, line in account.events
+    )
+    text = csv_text((*columns, *(f"total_{name}" for name in totals)), rows)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    with written(out) as draft:
+        draft.write_bytes(text.encode())
+    print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")

@@ -291,7 +291,7 @@ def _labels(y: Any, n: int, prefix: str) -> RawColumn:
         check_length(series.shape, n, prefix)
         column = text_of_column(series, f"{prefix}y")
         truths = {"True": "1", "False": "0"} if str(series.dtype) == "Boolean" else {}
-        return _labelled(column.mapped(lambda text: truths.get(text, text)), prefix)
+        return _labelled(replace(column, levels=tuple(truths.get(text, text) for text in column.levels)), prefix)
     array = array_of(y, "y", prefix)
     check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":

@@ -135,10 +135,6 @@ class RawColumn(Struct, frozen=True):
         """Row (from 0) in which a level occurs first."""
         return int(np.argmax(self.codes == level))
 
-    def mapped(self, change: Callable[[str], str]) -> RawColumn:
-        """Copy with other texts."""
-        return replace(self, levels=tuple(map(change, self.levels)))
-
     def taken(self, rows: Rows) -> RawColumn:
         """Column of some rows, with the texts that they have."""
         levels, codes = np.unique(self.codes[rows], return_inverse=True)

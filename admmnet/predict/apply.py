@@ -36,8 +36,6 @@ from admmnet.predict.model import Model, read_model
 from admmnet.types import Matrix, Vector
 
 __all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "predicted", "read_model", "rows_for", "scored"]
-FILE_KEYS = {"labels", "threshold", "targets", "features", *FIXED_KEYS}
-"""Keys of an encoding that count for files without named columns."""
 PROBABLE = ("logistic", "softmax")
 """Losses whose scores are log-odds; those of others say nothing of probabilities."""
 
@@ -100,30 +98,24 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
 
 
 def _settings(model: Model, new: NewData, name: str) -> DataSettings:
-    run, own, built_in = model.config, _relation(model.config, name) == "pool", name in BUILT_IN
+    run, own, built_in = model.config.sections.data, _relation(model.config, name) == "pool", name in BUILT_IN
     if AGENT in name:
         raise RequestError(f"--data {name}: name one file, without {AGENT}")
-    csv = not built_in and form_of(name) == ".csv"
-    table = model.table
-    if table is not None and not csv:
-        keys = FIXED_KEYS if built_in else FILE_KEYS
-        table = {key: value for key, value in table.items() if key in keys} or None
-    return DataSettings(
+    csv, table = not built_in and form_of(name) == ".csv", dict(model.table or {})
+    if built_in:
+        table = {key: value for key, value in table.items() if key in FIXED_KEYS}
+    if not own:
+        run = run.changed(test=None, test_fraction=None, no_test=False)
+    return run.changed(
         data=name,
         data_dir=run.data_dir if new.data_dir is None else str(new.data_dir),
-        data_seed=run.data_seed,
-        test=run.test if own else None,
-        test_fraction=run.test_fraction if own else None,
-        no_test=run.no_test and own,
+        split="auto",
+        task="auto",
         label=new.label or (run.label if csv else None),
         separator=new.separator or (run.separator if csv else None),
         positive=None if built_in else run.positive,
         features=None if csv or built_in else run.features,
-        no_intercept=run.no_intercept,
-        schema=table or {},
-        normalise=run.normalise,
-        project=run.project,
-        centre=run.centre,
+        schema=table,
         encode="declared" if model.found.encoding is None else "private",
     )
 

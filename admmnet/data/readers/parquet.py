@@ -29,15 +29,15 @@ def read_parquet(path: Path) -> RawTable:
         whole = file.read()
     except (pa.ArrowException, OSError) as error:
         raise _unsound(path, error) from None
-    names = _checked(path, tuple(whole.column_names))
+    names = tuple(whole.column_names)
+    if (fault := fault_of_names(names)) is not None:
+        raise DataError(f"{path} holds {fault}; every column needs a name of its own")
     if not whole.num_rows:
         raise RequestError(f"{path} has no records: give a file with at least one record")
 
     @cache
     def read(name: str) -> RawColumn:
         column = whole.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
         kind = column.type
         if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             raise DataError(
@@ -66,9 +66,3 @@ def _opened(path: Path) -> Any:
 def _unsound(path: Path, error: Exception) -> DataError:
     why = " ".join(str(error).split())[:200]
     return DataError(f"{path} is not a sound parquet file ({why}): store it anew")
-
-
-def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
-    if (fault := fault_of_names(names)) is not None:
-        raise DataError(f"{path} holds {fault}; every column needs a name of its own")
-    return names

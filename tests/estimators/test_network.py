@@ -126,7 +126,7 @@ def test_sparse_rows(algorithm: str) -> None:
         ({}, [None, "a"] * 300, "groups has values that cannot be ordered"),
         ({"graph": nx.path_graph(4)}, np.arange(600) % 3, "graph has 4 nodes, and agents = 3"),
         ({"graph": nx.path_graph(3, nx.DiGraph)}, np.arange(600) % 3, "directed graph"),
-        ({"graph": "ring:5"}, None, "graph is a str"),
+        ({"graph": "ring"}, None, "topology 'ring'"),
         ({"graph": nx.path_graph(5), "topology": "ring:5"}, None, "exclude each other"),
         ({"agents": "5"}, None, "agents = '5': it must be a whole number"),
         ({"agents": 2.5}, None, "agents = 2.5: it must be a whole number"),

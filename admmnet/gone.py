@@ -15,19 +15,33 @@ GONE = {
     "rehearse": "a run checks its method before it connects; try it with `admmnet run --simulate --rounds 3`",
     "--no-cache": "leave it out: sets are read from their files every time",
     "--restarts": "start again by the same command, with --resume auto",
+    "--checkpoint-every": "leave it out: a run without a seed keeps a journal, one with a seed is begun again",
     "--alive": "start again by the same command, with --resume auto",
     "--delay": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
     **dict.fromkeys(
-        (f"{command} {flag}" for command in ("evaluate", "predict") for flag in ("--config", "--schema")),
+        (
+            f"{command} {flag}"
+            for command in ("evaluate", "predict")
+            for flag in ("--config", "--schema", "--features", "--no-intercept", "--positive")
+        ),
         "new rows are read as those of the run; give their columns the names that they had there",
     ),
     **dict.fromkeys(
         (f"--data {name}" for name in ("skin", "ijcnn1", "covtype", "rcv1", "phishing:uci")),
         "name its file, which is read as any other",
     ),
+    **dict.fromkeys(
+        (
+            f"{command} {flag}"
+            for command in ("run", "agent")
+            for flag in ("--quorum", "--strikes", "--regroup-deadline")
+        ),
+        "give it to `admmnet relay`",
+    ),
+    "verify --key": "`admmnet ledger verify` prints the command of ssh-keygen that checks a signature",
     "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",

@@ -76,7 +76,7 @@ class DescentSettings(MethodSettings, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class DescentState:
-    """Point and velocity, shape (d,): public, and what a checkpoint keeps."""
+    """Point and velocity, shape (d,): public."""
 
     theta: Vector
     velocity: Vector

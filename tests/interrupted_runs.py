@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.rng import Purpose
+from admmnet.running import loop
+from admmnet.running.resume import resumed_config
+from admmnet.running.rounds import Rounds
+from admmnet.types import BEFORE
 from tests import people_runs
 from tests.people_runs import Stop, stopping, summary_of
 
@@ -25,10 +31,10 @@ class Place:
         values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:4", "rounds": ROUNDS, "seed": 3}
         values |= {"epsilon": 5.0, "delta": 1e-4, "out": str(self.folder / name), "data": str(self.data)}
         values |= settings
+        if "account" in settings:
+            values |= {"account": str(self.folder / settings["account"]), "seed": None}
         if values["seed"] is None:
             values |= {"no_test": True, "no_account": "account" not in settings}
-        if "account" in settings:
-            values["account"] = str(self.folder / settings["account"])
         return RunConfig(**values)
 
     def whole(self, name: str, **settings: Any) -> Path:
@@ -36,13 +42,43 @@ class Place:
 
     def interrupted(self, name: str, after: int, **settings: Any) -> Path:
         """Run up to the end of a round, and no further."""
-        every = settings.pop("checkpoint_every", 2)
         with pytest.raises(Stop):
-            run(self.config(name, checkpoint_every=every, **settings), on_round=stopping(after))
+            run(self.config(name, **settings), on_round=stopping(after))
         return self.folder / name
 
     def resume(self, folder: Path, **settings: Any) -> Path:
         return run(resumed_config(folder, settings)).folder
+
+
+class FixedStreams(Mapping[Purpose, np.random.Generator]):
+    """Noise of an agent that its number, the purpose and the round fix, in whichever process it is drawn."""
+
+    round = BEFORE
+
+    def __init__(self, agent: int, seed: int | None) -> None:
+        self._agent, self._made = agent, dict[tuple[Purpose, int], np.random.Generator]()
+
+    def __getitem__(self, purpose: Purpose) -> np.random.Generator:
+        now = self.round
+        return self._made.setdefault((purpose, now), np.random.default_rng([self._agent, purpose, now - BEFORE]))
+
+    def __iter__(self) -> Iterator[Purpose]:
+        return iter(Purpose)
+
+    def __len__(self) -> int:
+        return len(Purpose)
+
+
+def fix_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs without a seed draw what agent, purpose and round say, so that two of them can be compared."""
+    real = Rounds.run
+
+    def run_round(own: Rounds, round: int, **how: Any) -> bool:
+        FixedStreams.round = round
+        return real(own, round, **how)
+
+    monkeypatch.setattr(Rounds, "run", run_round)
+    monkeypatch.setattr(loop, "AgentStreams", FixedStreams)
 
 
 def write_people(path: Path, seed: int = 2) -> None:
@@ -50,9 +86,9 @@ def write_people(path: Path, seed: int = 2) -> None:
 
 
 def assert_same(left: Path, right: Path) -> None:
-    """Two run folders agree in every byte, but for seconds and for what the settings call the checkpoints."""
+    """Two run folders agree in every byte, but for seconds, and for notes that one of them was interrupted."""
     for name in sorted(file.relative_to(left) for file in left.rglob("*") if file.is_file()):
-        if name.parts[0] == "checkpoint" or name.name in ("config.toml", "manifest.json"):
+        if name.name in ("config.toml", "manifest.json"):
             continue
         if name.name == "summary.json":
             mine, theirs = summary_of(left), summary_of(right)
@@ -60,6 +96,8 @@ def assert_same(left: Path, right: Path) -> None:
                 assert summary.pop("seconds")
                 summary["privacy"].pop("account")
                 summary["versions"].pop("networkx", None)  # there if anything in this process has loaded it
+                notes = summary["notes"]
+                summary["notes"] = [note for note in notes if not note.startswith("the run was interrupted")]
             assert mine == theirs
         else:
             assert (left / name).read_bytes() == (right / name).read_bytes(), name

@@ -18,7 +18,7 @@ def made(folder: Path, **settings: Any) -> Path:
     """Folder of a small run; by default a seeded one of pp-admm on a ring of 5."""
     quick = {"algorithm": "pp-admm", "epsilon": 5.0, "topology": "ring:5", "rounds": ROUNDS, "seed": 0}
     given: dict[str, Any] = {name: value for name, value in (quick | settings).items() if value is not None}
-    if "seed" not in given:
+    if not {"seed", "simulate"} & given.keys():
         given |= {"private": True, "no_test": True, "no_account": True}
     run(RunConfig(**given, out=str(folder)))
     return folder

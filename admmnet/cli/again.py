@@ -9,25 +9,18 @@ from pathlib import Path
 from typing import NoReturn
 
 from admmnet.config.run_config import AUTO, RunConfig
-from admmnet.errors import CheckFailed, RequestError, StartEnded
+from admmnet.errors import CheckFailed, StartEnded
 from admmnet.log import say
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.record.finish import FINISH, check_end, keep_drafts
 from admmnet.running.ending import fits, staged
 from admmnet.running.handshake import resuming
-from admmnet.running.journal import Journal
-from admmnet.transport.begun import NEVER, Begun
+from admmnet.running.starts import HostJournal
+from admmnet.transport.begun import Begun
+from admmnet.transport.zmq.meeting import Standing
 from admmnet.transport.zmq.member import Finished, Member, RunEnded
 from admmnet.transport.zmq.transport import ZmqWorld
 from admmnet.transport.zmq.wire import End
-
-
-def keeping(settings: RunConfig) -> RunConfig:
-    """Settings of an agent that can go on after a fault: with a checkpoint of every round, where there can be one."""
-    if settings.checkpoint_every not in (None, 1):
-        raise RequestError("an agent keeps a checkpoint of every round: leave out --checkpoint-every")
-    can = settings.seeded or not settings.baseline
-    return settings.changed(checkpoint_every=1) if can else settings
 
 
 def folder_of(settings: RunConfig) -> Path:
@@ -35,29 +28,36 @@ def folder_of(settings: RunConfig) -> Path:
     return Path(str(settings.out if settings.resume in (None, AUTO) else settings.resume))
 
 
-class Starts:
-    """Starts of an agent's run, one after the other."""
+def only_start(member: Member) -> ZmqWorld:
+    """Processes that one command has started, of which none goes on without the others."""
+    start = member.meet(Standing())
+    return ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
 
-    def __init__(self, member: Member, journal: Journal, folder: Path, *, goes_on: bool) -> None:
-        self._member, self._journal, self._folder, self._goes_on = member, journal, folder, goes_on
+
+class Starts:
+    """Starts of the run of an agent on a host of its own, one after the other."""
+
+    def __init__(self, member: Member, journal: HostJournal, folder: Path) -> None:
+        self._member, self._journal, self._folder = member, journal, folder
         self._cause = ""
         member.staged = lambda: staged(folder) if journal.signed else None
 
-    def next(self) -> tuple[ZmqWorld, Begun]:
+    def next(self) -> ZmqWorld:
         """Form the next start, and return its processes; Finished once the run has ended, with its end."""
         gc.collect()  # frames of a start that has ended hold its arrays, in cycles
-        member, (standing, facts) = self._member, self._journal.standing()
+        member, journal = self._member, self._journal
+        standing = journal.standing()
         member.charged = lambda: (standing.c, standing.lines, standing.head)
         start = member.meet(standing)
-        begun = self._journal.begun(start, member.settings, len(member.graph.edges), facts, self._cause)
-        assert self._journal.run is not None
-        member.key = self._journal.run.key
+        begun = journal.begun(start, member.settings, len(member.graph.edges), self._cause)
+        assert journal.run is not None
+        member.key = journal.run.key
         if start.rule == "finish":
             self._finish(start.end)
         begun.stage = self._stage
         held = member.charged
-        member.charged = lambda: held() if begun.ledger is None else _charged(begun.ledger)
-        return ZmqWorld(member, begun), begun
+        member.charged = lambda: held() if begun.ledger is None else _charged(journal.c, begun.ledger)
+        return ZmqWorld(member, begun)
 
     def _finish(self, digest: str) -> NoReturn:
         """Sign the end that this start is about, if it is this agent's, too."""
@@ -86,7 +86,7 @@ class Starts:
 
     def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
         """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
-        if isinstance(error, RunEnded) or not self._goes_on:
+        if isinstance(error, RunEnded):
             raise error
         self._member.quit(error)  # if nobody has left it here yet
         self._cause = str(error)
@@ -96,8 +96,8 @@ class Starts:
         return resuming(settings.changed(resume=AUTO, out=str(folder_of(settings))))
 
 
-def _charged(ledger: Ledger) -> tuple[int, int, str]:
-    """Highest charged round of a ledger, its lines, and its head, which are on the disk."""
+def _charged(round: int, ledger: Ledger) -> tuple[int, int, str]:
+    """Highest begun round, lines of the ledger, and its head, which are on the disk."""
     ledger.chain.file.commit()
     head, lines, _ = ledger.head
-    return max(ledger.charged, NEVER), lines, head
+    return round, lines, head

@@ -26,7 +26,7 @@ from admmnet.log import Hearer
 
 if TYPE_CHECKING:
     from admmnet.identity.keys import Identity
-    from admmnet.running.journal import Journal
+    from admmnet.running.starts import HostJournal
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.zmq.member import Member
 
@@ -63,7 +63,7 @@ def agent(
     `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
     of its own.
     """
-    from admmnet.cli.again import Starts, folder_of, keeping
+    from admmnet.cli.again import Starts, folder_of, only_start
     from admmnet.cli.progress import Progress
     from admmnet.forms import read_form
     from admmnet.identity.keys import forbid_dumps
@@ -73,8 +73,8 @@ def agent(
     from admmnet.record.receipts import Receipts
     from admmnet.running.accounts import restore
     from admmnet.running.ending import take_end
-    from admmnet.running.journal import Journal
     from admmnet.running.reports import Reporter
+    from admmnet.running.starts import HostJournal
     from admmnet.transport.hosts.keys import read_secret, secret_path
     from admmnet.transport.hosts.network import read_network
     from admmnet.transport.zmq.member import Finished, OlderCopy, RunEnded
@@ -106,37 +106,41 @@ def agent(
     teller = reporter or progress
     relayed = Hearer(reporter.event, "info", own) if reporter else nullcontext()
     how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
-    settings = settings if parent is not None else keeping(settings)
     folder = folder_of(settings)
     if parent is None and settings.resume is None and is_begun(folder):
         raise RequestError(f"the run folder {folder} is not empty: name another one with --out, or add --resume auto")
     with relayed, telling(agent=own) as figures:
-        held = parent is None and settings.resume is not None
-        journal = Journal(folder, own, len(network.peers), seeded=settings.seeded, held=held, alone=parent is None)
-        click.get_current_context().call_on_close(journal.let_go)
-        member = open_agent(network, own, given, journal, identity, shared=parent is not None)
+        journal = starts = None
         if parent is None:
+            held = settings.resume is not None
+            journal = HostJournal(folder, own, len(network.peers), seeded=settings.seeded, held=held)
+            click.get_current_context().call_on_close(journal.let_go)
+        member = open_agent(network, own, given, journal, identity)
+        if journal is not None:
+            starts = Starts(member, journal, folder)
             member.receipts = Receipts(folder, network, own)
-        again = parent is None and settings.checkpoint_every is not None
-        starts = Starts(member, journal, folder, goes_on=again)
         if figures is not None:
             figures.live = lambda: figures_of(member)
         try:
             while True:
                 try:
-                    world, _ = starts.next()
+                    world = only_start(member) if starts is None else starts.next()
                     with progress:
                         result = run(settings, world=world, **how)
                     tell(result, quiet=quiet, as_json=as_json, told=progress.told)
                     summary = result.summary
                     break
                 except StartEnded as error:
+                    if starts is None:
+                        raise
                     settings = starts.ended(settings, error)
         except Finished as finished:
             try:
                 take_end(folder, finished.end)
             except CheckFailed as error:
                 raise RunError(f"this agent does not take the end that most agents have signed: {error}") from None
+            if journal is not None:
+                journal.delete()
             print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
             summary = read_form(Summary, folder / SUMMARY)  # type: ignore[assignment]
         except OlderCopy as error:
@@ -195,7 +199,7 @@ def _graph_seed(network: Network) -> int:
 
 def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     """Settings of an agent that goes on: those in its run folder."""
-    from admmnet.running.checkpoint.resume import resumed_config
+    from admmnet.running.resume import resumed_config
 
     settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
     own = (network.topology, _graph_seed(network), len(network.peers))
@@ -209,9 +213,12 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
 
 
 def open_agent(
-    network: Network, number: int, settings: RunConfig, journal: Journal, identity: Identity, *, shared: bool
+    network: Network, number: int, settings: RunConfig, journal: HostJournal | None, identity: Identity
 ) -> Member:
-    """Process of an agent whose settings are as they were given, with a line to the relay."""
+    """Process of an agent whose settings are as they were given, with a line to the relay.
+
+    An agent without a journal is one of those that one command has started, in one folder.
+    """
     from admmnet.running.graphs import schedule_of
     from admmnet.running.handshake import public_settings
     from admmnet.running.topics import TOPICS
@@ -227,19 +234,19 @@ def open_agent(
             f"the key of agent {number} is not the one that the network file lists: one is of another network"
         )
     digest = None if schedule is None else schedule.digest
-    public = public_settings(settings, schedule=digest, digests=not shared)
+    public = public_settings(settings, schedule=digest, digests=journal is not None)
     given = {name: setting(value) for name, value in public.items()}
     return Member(
         network,
         number,
-        settings=given if journal.run is None else journal.run.settings,
+        settings=given if journal is None or journal.run is None else journal.run.settings,
         keys=keys,
         identity=identity,
         topics=TOPICS,
         connect=settings.connect_deadline,
         heartbeat=settings.heartbeat_deadline,
         quorum=max(agents // 2 + 1, min(agents, (settings.colluders or 0) + 2)),
-        shared_folder=shared,
+        shared_folder=journal is None,
     )
 
 

@@ -27,7 +27,6 @@ _WORDS = {
     "delta": "budget delta; auto: 0.1 over the records, at most 1e-5",
     "regularisation": "weight lambda of ||theta||^2/2; auto: 1e-4, 1e-5 for hinge",
     "measure_every": "epochs between lines of metrics.csv",
-    "checkpoint_every": "epochs between checkpoints; needs --seed",
 }
 """Help where that of `run` speaks of a network."""
 

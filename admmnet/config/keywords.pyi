@@ -63,7 +63,6 @@ class Settings(TypedDict, total=False):
     simulate: bool
     private: bool
     out: str | PathLike[str] | None
-    checkpoint_every: int | None
     measure_every: int | Literal["auto"]
     kernel: str
     show: str

@@ -30,7 +30,7 @@ _HARMLESS = {"transport": "local", "agents": 1}
 
 
 class RunSettings(Section, frozen=True, kw_only=True):
-    """Seed, mode, folder, checkpoints: section [run] of a run's settings."""
+    """Seed, mode, folder: section [run] of a run's settings."""
 
     table: ClassVar[str] = "run"
     seed: Annotated[int, about(ge=0, everyday=14)] | None = None
@@ -41,8 +41,6 @@ class RunSettings(Section, frozen=True, kw_only=True):
     """treat the records as private, even those of a public set"""
     out: Annotated[str, about(metavar="DIR", short="-o", hosts=True, saved=False, everyday=16)] | None = None
     """run folder (default: runs/<time>-<algorithm>)"""
-    checkpoint_every: Annotated[int, about(ge=1, metavar="K", resume=True)] | None = None
-    """rounds between checkpoints, from which --resume goes on"""
     measure_every: Annotated[int, about(ge=1, metavar="K", resume=True)] | Auto = 1
     """rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds"""
     kernel: Annotated[str, about(choices=("auto", "c", "numpy"), hosts=True)] = "auto"
@@ -200,7 +198,7 @@ class RunConfig:
         return self.algorithm in TRIED and getattr(self, "method", "") == "proven"
 
     def _check(self) -> None:
-        """Check what one holder of all records cannot have, and that a run can go on from its checkpoints."""
+        """Check what one holder of all records cannot have, and what a seed does not go with."""
         if self.baseline and self.per_agent:
             raise RequestError(
                 f"data = {self.data!r} does not go with algorithm = {self.algorithm!r}: one holder has all records; "
@@ -214,11 +212,10 @@ class RunConfig:
             raise RequestError(
                 f"show = 'end' goes with answer = 'average', not {self.answer!r}, whose models are agents' own"
             )
-        asked = self.checkpoint_every is not None or self.resume is not None
-        if asked and not self.seeded and self.baseline:
+        if self.seeded and self.account is not None:
             raise RequestError(
-                f"checkpoints do not go with {self.algorithm} without a seed: none keeps the dual variables, batches "
-                "and noise of its holder. Leave out --checkpoint-every, or give --seed for a simulation"
+                f"seed = {self.seed} and account = {self.account!r} exclude each other: whoever has the seed has the "
+                "noise, so nothing of an account would hold; leave one of them out"
             )
 
     def _check_scopes(self, given: Iterable[tuple[Setting, Any]]) -> None:

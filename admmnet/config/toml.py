@@ -90,7 +90,17 @@ def saved_algorithm(folder: Path) -> str | None:
 def load_saved(folder: Path) -> RunConfig:
     """Settings of a run folder; RequestError as ``load_config`` and ``saved_algorithm``."""
     saved_algorithm(folder)
-    return load_config(folder / "config.toml")
+    return RunConfig(**saved_values(folder))
+
+
+def saved_values(folder: Path) -> dict[str, Any]:
+    """Return the settings in a run folder by name, unchecked but for their tables and keys."""
+    path = folder / "config.toml"
+    tables = read_toml(path)
+    for name, table in tables.items():
+        if isinstance(table, dict):  # what is gone has no say in the figures of an older run
+            tables[name] = {key: value for key, value in table.items() if key not in UNUSED and gone_key(key) is None}
+    return values_of(tables, path)
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -137,16 +147,17 @@ def _foreign(path: Path, table: str, key: str, value: Any) -> str:
     raise RequestError(f"{path}: unknown key {key} = {value!r} in [{table}]; {hint}")
 
 
-def to_toml(config: RunConfig) -> str:
+def to_toml(config: RunConfig, *, kept: bool = False) -> str:
     """Return the settings that the method has as TOML: ``load_config`` reads them back.
 
-    ``out`` and ``resume`` are left out, they are where the file lies.
+    ``out`` and ``resume`` are left out, they are where the file lies; ``kept`` are those that a resumed run keeps.
     """
     import tomli_w
 
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
+    keeps = config.keeps if kept else set(config.known)
     for name, own in settings_of(config.algorithm).items():
-        value = getattr(config, name)
+        value = getattr(config, name) if name in keeps else own.default
         if own.about.saved and value is not None and value != {}:
             tables[own.table][own.key] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
@@ -154,5 +165,4 @@ def to_toml(config: RunConfig) -> str:
 
 def settings_digest(config: RunConfig) -> str:
     """sha256 of the settings that a resumed run must keep."""
-    fixed = {name: own.default for name, own in config.known.items() if name not in config.keeps}
-    return hashlib.sha256(to_toml(config.changed(**fixed)).encode()).hexdigest()
+    return hashlib.sha256(to_toml(config, kept=True).encode()).hexdigest()

@@ -23,7 +23,7 @@ from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.counts import ColumnCounts
 from admmnet.holder.measurements.gate import CANDIDATE, HeldFall
 from admmnet.holder.measurements.sums import OnGrid
-from admmnet.holder.outbox import Outbox
+from admmnet.holder.outbox import Outbox, question_hashes
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger, affording, charge_all
@@ -59,7 +59,7 @@ class Door:
     Attributes
     ----------
     outbox : Outbox or None
-        What it has answered in earlier starts, and where its answers are noted; None where no run goes on from them.
+        Its answers, which are repeated where a round is played again; None where none is.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class Door:
 
     @property
     def secret(self) -> Secret:
-        """What is behind the door, for the checkpoints of a simulation.
+        """What is behind the door of a simulation.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Door:
 
     @property
     def marks(self) -> frozenset[str]:
-        """What has happened here that later costs depend on: public, in every checkpoint."""
+        """What has happened here that later costs depend on: public, in the journal."""
         return self._secret.marks
 
     @marks.setter
@@ -193,7 +193,7 @@ class Door:
 
     def nothing(self, round: int) -> None:
         """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
-        if self.outbox is None or round > max(self.outbox.last, self.outbox.charged):
+        if self.outbox is None or not self.outbox.known(round):
             self._ledger.charge(round, NoRecords())
 
 
@@ -211,25 +211,43 @@ def answer_all(doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: M
         If a ledger holds other charges. No error depends on records.
     """
     answers: list[Told] = [REFUSED] * len(doors)
-    asked = [(_fresh(doors, part, round, answers), reserve) for part, reserve in _grouped(doors, asks, vectors)]
-    for part, found in _carried(doors, asked, round):
+    asked, hashed = list[tuple[Part, Sequence[Measurement]]](), dict[int, bytes]()
+    for part, reserve in _grouped(doors, asks, vectors):
+        asked.append((_fresh(doors, part, round, answers, hashed), reserve))
+    carried = _carried(doors, asked, round)
+    for part, found in carried:
         for row, place in enumerate(part.places):
             value = found.values[row]
             said = NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
             answers[place] = found.failed.get(row, said)
-    for part, _ in asked:
-        for row, place in enumerate(part.places):
-            outbox, told = doors[place].outbox, answers[place]
-            if outbox is not None and not isinstance(told, Exception):
-                outbox.add(round, part.of(row), told, part.known.attempt)
+    _note(doors, hashed, carried)
     return answers
 
 
 def answer_rows(
     doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
 ) -> list[tuple[Part, Answered]]:
-    """As ``answer_all``, of doors without an outbox, part by part; without the members that were refused."""
-    return _carried(doors, _grouped(doors, asks, vectors), round)
+    """As ``answer_all``, in a round that is new to all doors, part by part; without the members that were refused."""
+    asked, hashed = _grouped(doors, asks, vectors), dict[int, bytes]()
+    for part, _ in asked if doors[0].outbox is not None else ():
+        hashed |= zip(part.places, question_hashes(round, part), strict=True)
+    carried = _carried(doors, asked, round)
+    _note(doors, hashed, carried)
+    return carried
+
+
+def _note(doors: Sequence[Any], hashed: Mapping[int, bytes], carried: Sequence[tuple[Part, Answered]]) -> None:
+    """Note what doors have answered to questions with these hashes; of a failure nothing."""
+    if not hashed:
+        return
+    told: dict[int, Any] = {}
+    failed = set[int]()
+    for part, found in carried:
+        told |= zip(part.places, found.values, strict=True)
+        failed |= {part.places[row] for row in found.failed}
+    for place, own in hashed.items():
+        if place not in failed:
+            doors[place].outbox.add(own, told.get(place, REFUSED))
 
 
 Asked = list[tuple[Part, Sequence[Measurement]]]
@@ -267,14 +285,19 @@ def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) 
     return found
 
 
-def _fresh(doors: Sequence[Any], part: Part, round: int, answers: list[Told]) -> Part:
-    """Members that were not asked in an earlier start; the others are told what they were told then."""
-    fresh = [True] * len(part.places)
-    for row, place in enumerate(part.places):
-        outbox = doors[place].outbox
-        before = None if outbox is None else outbox.repeated(round, part.of(row), part.known.attempt)
-        if before is not None:
-            answers[place], fresh[row] = before, False
+def _fresh(doors: Sequence[Any], part: Part, round: int, answers: list[Told], hashed: dict[int, bytes]) -> Part:
+    """Members for whom a round is new; the others are told what they were told then. Hashes are of new questions."""
+    boxes = [doors[place].outbox for place in part.places]
+    if all(box is None for box in boxes):
+        return part
+    fresh = [True] * len(boxes)
+    for row, (place, box, own) in enumerate(zip(part.places, boxes, question_hashes(round, part), strict=True)):
+        if box is not None and box.known(round):
+            answers[place], fresh[row] = box.repeated(round, part.of(row), own), False
+            if answers[place] is REFUSED and not box.silent(round):
+                doors[place]._ledger.refuse(round)
+        elif box is not None:
+            hashed[place] = own
     return part.only(fresh)
 
 

@@ -7,7 +7,6 @@ a number computed from them. ``SimulatedHolder`` does, for public data and simul
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
 import sys
 from collections.abc import Sequence
@@ -263,14 +262,6 @@ class SimulatedHolder(Holder):
         else:
             losses = loss.value(scores, labels)
         return [float(own.sum()) / len(own) for own in np.split(losses, np.cumsum(self.counts)[:-1])]
-
-    def fingerprint(self, member: int = 0) -> str:
-        """sha256 of a member's records."""
-        X, y = self._shards[member]
-        found = hashlib.sha256(repr(X.shape).encode())
-        for part in (*_parts(X), y):
-            found.update(np.ascontiguousarray(part).data)
-        return found.hexdigest()
 
 
 def one_hot(labels: Vector, classes: int) -> Matrix:

@@ -23,7 +23,7 @@ class Known(NamedTuple):
     loss : Loss
         Its constants G and c1 hold for rows of norm 1.
     marks : frozenset of str
-        What earlier answers have made public, as checkpoints keep it: no cost is left out because of it.
+        What earlier answers have made public, as the journal keeps it: no cost is left out because of it.
     unit, dependent
         As of ``Holder``.
     simulated : bool

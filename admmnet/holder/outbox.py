@@ -1,4 +1,4 @@
-"""Answers of an agent's door by round, given again where a later start of the run repeats the round.
+"""Answers of an agent's door by round, given again where the round is played again.
 
 Nothing is repeated but to the question that was asked, and nothing is asked twice: docs/proofs.md, Theorem 30.
 """
@@ -13,23 +13,22 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from admmnet.holder.answers import NO, REFUSED, Answer, Measurement, Released
+from admmnet.holder.answers import NO, REFUSED, Answer, Part, Released
 from admmnet.identity.keys import statement
-from admmnet.masking import Attempt
 from admmnet.types import BEFORE
 
+Kind = Literal["no", "refused", "yes", "<f8", "<i8"]
+"""Of an answer; the last two are vectors of such numbers."""
 
-class Answered(Struct, frozen=True, forbid_unknown_fields=True):
+
+class Answered(Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """An answer as it left the door."""
 
-    start: str
-    """Start in which the question was asked first."""
-    question: str
-    """sha256 of that start, the round and the question."""
-    kind: Literal["no", "refused", "yes", "<f8", "<i8"]
-    """The last two are vectors of such numbers."""
+    question: bytes
+    """Half of the sha256 of the round and the question as the door had bounded it."""
+    kind: Kind
     data: bytes = b""
-    """Their bytes."""
+    """Bytes of the numbers."""
 
     def __post_init__(self) -> None:
         """Refuse bytes that are no numbers, with a ValueError."""
@@ -37,65 +36,87 @@ class Answered(Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"{len(self.data)} bytes are no numbers of kind {self.kind}")
 
 
-def question_hash(start: str, round: int, question: Measurement, attempt: Attempt | None = None) -> str:
-    """sha256 of a question as the door has bounded it, of its round and start; of a masked sum also who takes part."""
-    parts: list[bytes | str | int] = [start, round, type(question).__name__]
-    for own in fields(question):  # type: ignore[arg-type]  # every measurement is a dataclass
+def question_hashes(round: int, part: Part) -> list[bytes]:
+    """Hashes of what the members of a part are asked in a round; of a masked sum also of who takes part."""
+    question, attempt = part.question, part.known.attempt
+    words: list[bytes | str | int] = [round, type(question).__name__]
+    for own in fields(question):
         value = getattr(question, own.name)
-        parts += [own.name, value.astype("<f8").tobytes() if isinstance(value, np.ndarray) else repr(value)]
-    parts.append("" if attempt is None else repr((attempt.participants, attempt.colluders)))
-    return hashlib.sha256(statement("question", *parts)).hexdigest()
+        if part.rows is None or own.name != question.free:
+            words += [own.name, value.astype("<f8").tobytes() if isinstance(value, np.ndarray) else repr(value)]
+    words.append("" if attempt is None else repr((attempt.participants, attempt.colluders)))
+    whole = hashlib.sha256(statement("question", *words))
+    found = []
+    for row in range(len(part.places)):
+        own_hash = whole.copy()
+        if part.rows is not None:
+            own_hash.update(part.rows[row].astype("<f8", copy=False).tobytes())
+        found.append(own_hash.digest()[:16])
+    return found
 
 
 @dataclass
 class Outbox:
-    """What one agent's door has answered."""
+    """Answers of one agent's door.
 
-    start: str  # name of this start of the run
-    earlier: Mapping[int, Sequence[Answered]]  # answers of earlier starts by round, in the order of the questions
-    charged: int  # last round that the ledger charges, ``BEFORE`` for none
-    again: bool = True  # whether that round may be asked again, where a crash has left no answer of it
-    fresh: list[Answered] = field(default_factory=list)  # must be on the disk before anything of the round is sent
-    silent: int | None = None  # last repeated round in which another question was asked: nothing is said in it
+    Attributes
+    ----------
+    earlier : mapping of int to sequence of Answered
+        Answers by round, in the order of the questions, that are repeated.
+    last : int
+        Last round that was written down; ``BEFORE`` for none.
+    silent_until : int
+        Last round of other starts in which nothing is said again; ``BEFORE`` for none.
+    fresh : list of Answered
+        Answers that must be on the disk before anything of the round is sent.
+    """
+
+    earlier: Mapping[int, Sequence[Answered]] = field(default_factory=dict)
+    last: int = BEFORE
+    silent_until: int = BEFORE
+    fresh: list[Answered] = field(default_factory=list)
+    _silent: int | None = None
     _asked: tuple[int, int] = (BEFORE, 0)
 
-    @property
-    def last(self) -> int:
-        """Last round with an answer of an earlier start, ``BEFORE`` for none."""
-        return max(self.earlier, default=BEFORE)
+    def known(self, round: int) -> bool:
+        """Whether a round is over: in it nothing is asked of records any more."""
+        return round <= max(self.last, self.silent_until)
 
-    def repeated(self, round: int, question: Measurement, attempt: Attempt | None = None) -> Answer | None:
-        """Return the answer that a question has had; None where the door is to be asked.
+    def silent(self, round: int) -> bool:
+        """Whether nothing may be said in a round: it was another one, or its answers are not known any more."""
+        return self._silent == round or self.last < round <= self.silent_until
 
-        ``REFUSED`` where another question was asked in that round, or what was answered is not known any more.
+    def repeated(self, round: int, question: Any, hashed: bytes) -> Answer:
+        """Return the answer that a question has had in a round that is over.
+
+        ``REFUSED`` where another question was asked in that round, or the answer is not known any more.
         """
-        if round > self.last and round >= self.charged + (not self.again):
-            return None
         place = self._asked[1] if self._asked[0] == round else 0
         self._asked = round, place + 1
         answers = self.earlier.get(round, ())
         known = answers[place] if place < len(answers) else None
-        if known is None or known.question != question_hash(known.start, round, question, attempt):
-            self.silent = round
-        if known is None or self.silent == round or known.kind == "refused":
+        if known is None or known.question != hashed:
+            self._silent = round
+        if known is None or self._silent == round or known.kind == "refused":
             return REFUSED
         if known.kind == "no":
             return NO
         value: Any = known.kind == "yes" or np.frombuffer(known.data, known.kind).astype(known.kind[1:])
         return Released(value, question)
 
-    def add(self, round: int, question: Measurement, answer: Answer, attempt: Attempt | None = None) -> None:
-        """Note an answer that has been charged."""
-        hashed, data = question_hash(self.start, round, question, attempt), b""
-        kind: Literal["no", "refused", "yes", "<f8", "<i8"] = "no" if answer is NO else "refused"
-        if isinstance(answer, Released):
-            kind = "yes"
-            if isinstance(answer.value, np.ndarray):
-                kind = "<i8" if answer.value.dtype.kind == "i" else "<f8"
-                data = answer.value.astype(kind).tobytes()
-        self.fresh.append(Answered(self.start, hashed, kind, data))
+    def add(self, hashed: bytes, value: Any) -> None:
+        """Note the value that was released, None for a no, or ``REFUSED``."""
+        if value is REFUSED:
+            self.fresh.append(Answered(hashed, "refused"))
+        elif value is None or (np.ndim(value) == 0 and not value):
+            self.fresh.append(Answered(hashed, "no"))
+        elif np.ndim(value) == 0:
+            self.fresh.append(Answered(hashed, "yes"))
+        else:
+            kind: Kind = "<i8" if value.dtype.kind == "i" else "<f8"
+            self.fresh.append(Answered(hashed, kind, value.astype(kind, copy=False).tobytes()))
 
     def take(self) -> list[Answered]:
-        """Return the fresh answers, and count them as old from now on."""
+        """Return the fresh answers, which are written down now."""
         taken, self.fresh = self.fresh, []
         return taken

@@ -27,10 +27,10 @@ class Secret:
     Attributes
     ----------
     marks : frozenset of str
-        What has happened, public, and in every checkpoint.
+        What has happened, public, and in the journal.
     kept : dict
         Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
-        in checkpoints of simulations alone, so that a private run starts anew, and pays anew, what it resumes.
+        kept nowhere else, so that a run that goes on starts anew, and pays anew, what it had begun.
     masks : Masks or None
         Masks of sums; None where sums are not masked.
     running : dict
@@ -56,11 +56,6 @@ class Secret:
     def solver(self) -> AnySolver:
         """Solver of the member's local problems, made when first used."""
         return self._holder._solver(self._member, self._loss)
-
-    @property
-    def solved(self) -> bool:
-        """Whether a solver was made."""
-        return self._holder._solvers is not None
 
     @property
     def rows(self) -> tuple[int | None, str]:

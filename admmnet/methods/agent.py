@@ -84,7 +84,7 @@ class Agent:
     plan: AgentPlan
     """What was decided before the first round."""
     state: Any = None
-    """The method's own dataclass, which a checkpoint keeps."""
+    """The method's own dataclass."""
     releases: int = 0
     """Vectors released so far."""
     sent: int = 0

@@ -286,9 +286,14 @@ class MemoryLedger:
         found: list[Step] = []
         left, totals = self._left, self.totals
         for event in events:
-            left, totals = self._next(left, event), grown(totals, event)
-            found.append(Step(event, left, totals, self._line(round, event, totals)))
+            found.append(step := self._step(round, event, left, totals))
+            left, totals = step.left, step.totals
         return tuple(found)
+
+    def _step(self, round: int, event: Event, left: Left, totals: Totals) -> Step:
+        """What charging an event comes to behind these."""
+        totals = grown(totals, event)
+        return Step(event, self._next(left, event), totals, self._line(round, event, totals))
 
     def _line(self, round: int, event: Event, totals: Totals) -> bytes:
         """Beginning of the line of a charge."""

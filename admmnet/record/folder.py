@@ -37,8 +37,6 @@ _MOST_MEMBERS = 100
 """Of a model.npz: `zipfile` makes an object of each; numbers of a model may look like a few."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
-CHECKPOINT = "checkpoint"
-"""Folder with what a run goes on from."""
 DRAFTS = "end"
 """Folder with drafts of the last files; no manifest covers it."""
 SUMMARY = "summary.json"
@@ -141,18 +139,17 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
         out = str(agreed_folder(world, algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
-    if settings is not None:
-        if first:
-            create_folder(folder)
-            write_whole({folder / "config.toml": settings.encode()})
-        if not world.shared_folder:
-            write_part(folder, world.rank, world.size)
+    if settings is not None and first:
+        create_folder(folder)
+        write_whole({folder / "config.toml": settings.encode()})
     if first:
+        if not (world.shared_folder or (folder / PART).exists()):
+            write_part(folder, world.rank, world.size)
         (folder / "ledger").mkdir(exist_ok=True)
-        if world.start is None or world.start.hold is None:
+        if world.start is None or world.start.journal is None:
             opened.enter_context(hold(folder, first=True))
         else:
-            world.start.hold(folder)
+            world.start.journal.hold(folder)
         if (folder / SUMMARY).exists():  # finished while this process loaded its records
             raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
         (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary

@@ -283,8 +283,8 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """rounds done, or epochs"""
     stopped: bool = False
     """`true` where [`on_round`](results.md#track-a-run) ended the run early"""
-    aggregate: Literal["mean"]
-    """how vectors of several agents count: by their mean"""
+    aggregate: Literal["mean", "screened"]
+    """how vectors of several agents count: by their mean; another value is that of an older run"""
     topology: str | None
     """file or spec of the graph or schedule"""
     transport: Literal["local", "mpi", "zmq"]

@@ -24,7 +24,7 @@ FILES = (
         "summary.json",
         "whitening.npy",
     ),
-    *("ledger", "receipts", "checkpoint"),
+    *("ledger", "receipts", "checkpoint"),  # of older runs, too
 )
 """What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""
 

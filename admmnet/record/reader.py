@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from admmnet.config.toml import read_values
+from admmnet.config.toml import saved_values
 from admmnet.data import ENCODING
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_toml
@@ -56,7 +56,7 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Settings of config.toml by name, whatever their tables; RequestError if the file is missing or wrong."""
-        return read_values(self.path / "config.toml")
+        return saved_values(self.path)
 
 
 def read_run(path: str | Path, *, events: bool = True) -> Run:
@@ -222,7 +222,7 @@ def _manifest_fault(path: Path, summary: Summary | None) -> str | None:
     """What is wrong with a folder's files by their manifest."""
     there = (path / MANIFEST).exists()
     if summary is None:
-        died = "it was removed, or the run died in its last moment (--resume goes on, where there is a checkpoint)"
+        died = "it was removed, or the run died in its last moment (--resume goes on)"
         return f"{path / SUMMARY}: is missing, though {MANIFEST} is there: {died}" if there else None
     if not there:
         return f"{path / MANIFEST}: is missing, though summary.json names it"

@@ -31,12 +31,12 @@ def ledger_files(folder: Path) -> list[Path]:
     return sorted((folder / "ledger").glob("agent-*.jsonl"))
 
 
-def close_all(ledgers: Sequence[Ledger]) -> None:
-    """Close them all, also where some cannot be closed, which is said of the first."""
+def close_all(ledgers: Sequence[Ledger], *, commit: bool = True) -> None:
+    """Close them all, also where some cannot be closed, which is said of the first; ``commit`` as of ``Ledger``."""
     errors: list[BaseException] = []
     for ledger in ledgers:
         try:
-            ledger.close()
+            ledger.close(commit=commit)
         except BaseException as error:
             errors.append(error)
     if errors:

@@ -1,1 +1,1 @@
-"""A run: plan, rounds, measurements, files, checkpoints."""
+"""A run: plan, rounds, measurements, files, journal."""

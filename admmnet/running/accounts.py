@@ -23,7 +23,7 @@ from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.ledger.lines import NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
-from admmnet.running.checkpoint.resume import begun_at
+from admmnet.running.resume import begun_at
 from admmnet.transport import World
 from admmnet.transport.collective import owned
 
@@ -125,12 +125,11 @@ def note_begun(folder: Path, agents: Collection[int]) -> None:
             os.fsync(file.fileno())
 
 
-def records_of(data: DataSettings, agents: int, mode: str, *, seeded: bool) -> dict[str, Any]:
+def records_of(data: DataSettings, agents: int, mode: str) -> dict[str, Any]:
     """What the folder of accounts says of its records."""
     dealing = {name: getattr(data, name) for name in ("data", "data_seed", "split", "test", "test_fraction", "no_test")}
     dealing["split"] = split_of(data, agents)
-    noise = "seeded" if seeded else "private"
-    return {"mode": mode, "noise": noise, **dealing, "agents": agents, "begun": []}
+    return {"mode": mode, "noise": "private", **dealing, "agents": agents, "begun": []}
 
 
 def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.graph.simple import parts_of
+from admmnet.graph.simple import Graph, parts_of
 from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.filters import Count
+from admmnet.record.journal import Centred
 from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
 from admmnet.running.plan import Plan, renewed
@@ -25,66 +26,102 @@ from admmnet.transport import Transport, edge
 from admmnet.transport.collective import as_one, share
 from admmnet.types import Matrix, Vector
 
+if TYPE_CHECKING:
+    from admmnet.running.starts import HostJournal, Segment
+
+
+class Change(NamedTuple):
+    """Where other agents take part from a round on; ``edges`` are those between ``members``."""
+
+    round: int
+    members: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...] | None = None
+    """None: those of the run's graph."""
+    past: Segment | None = None
+    """As the journal has it; None of a change that comes now."""
+
 
 class Chain:
-    """Starts of a run on its graph, of this process's agents, ascending."""
+    """Starts of a run on its graph, of this process's agents, ascending.
+
+    Attributes
+    ----------
+    graph : Graph or None
+        Edges of the present start; None for those of the run's graph.
+    """
 
     def __init__(self, plan: Plan, transport: Transport, agents: Sequence[Node]) -> None:
         self._plan, self._transport, self._agents = plan, transport, agents
+        self.graph: Graph | None = None
         faults, start = plan.faults, transport.world.start
-        self._changes = () if faults is None else faults.changes
-        self._changed = None if start is None else start.changed
-        if start is not None and self._changed is not None:
-            if self._changes:
+        rounds = faults.changes if faults is not None and plan.method.verb == "exchange" else ()
+        changes = [Change(first, tuple(np.flatnonzero(faults.members(first)).tolist())) for first in rounds if faults]
+        self._journal: HostJournal | None = None if start is None else start.journal
+        if start is not None and self._journal is not None and (start.changed is not None or self._journal.segments):
+            if faults is not None and faults.changes:
                 raise RunError("an agent is away or a line is cut, and simulated absences know no such starts")
-            self._changes, self._there = (self._changed,), dict.fromkeys(start.members)
-        if plan.method.verb != "exchange":
-            self._changes = ()
-        self._repeats = start is None or start.changed is None or start.rule == "replay"
+            past = self._journal.segments
+            changes += [Change(one.centred.round, tuple(one.members), tuple(one.edges), one) for one in past]
+            if start.changed is not None and (not past or past[-1].plan != start.plan):
+                changes.append(Change(start.changed, start.members, start.edges))
+        # rounds of an earlier plan are no more from the first one of a later plan on
+        self._changes = {one.round: one for one in changes}
         # a run without a limit of its own, from the first round on, goes on with what is left of its plan
         limited = all(node.ledger.contract.run is not None or not plan.method.private for node in agents)
-        self._anew = renewed(plan.method) and (self._changed is None or limited)
-
-    def go_on(self, round: int) -> None:
-        """Plan the starts that an interrupted run has had before a round, as they were; states are not touched."""
-        for first in self._changes:
-            if first < round and self._anew and (members := self._members(first)):
-                self._plan_anew(first, members)
+        self._anew = renewed(plan.method) and (self._journal is None or limited)
 
     def begin(self, round: int) -> None:
         """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
-        members = self._members(round) if round in self._changes else ()
-        if not members:
+        change = self._changes.get(round)
+        if change is None or not change.members:
             return
-        theta, duals = self._brought()
+        if change.edges is not None:
+            self.graph = Graph(len(self._plan.data.counts), change.edges)
+        centred = Centred(round) if change.past is None else change.past.centred
+        if self._plan.method.verb == "exchange":
+            centred = self._carried(change, centred)
+        if self._journal is not None:
+            segment = change.past or self._journal.centre(centred, self._agents)
+            for node in self._agents:
+                if node.door.outbox is not None:
+                    node.door.outbox.silent_until = segment.silent_until
+                    if change.past is None:
+                        node.door.outbox.last = min(node.door.outbox.last, round - 1)
+        if change.past is None:
+            share(self._transport.world)
+
+    def _carried(self, change: Change, centred: Centred) -> Centred:
+        """Give members their states in a start; return what the journal keeps of it."""
+        size, round = self._plan.method.size, change.round
+        members = dict.fromkeys(change.members)
         shifts: dict[int, Vector] = {}
-        for part in parts_of(self._plan.graph, {i for i in members if not np.isnan(duals[i, 0])}):
-            shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
+        theta: Matrix | None = None
+        if change.past is None:
+            theta, duals = self._brought()
+            graph = self._plan.graph if self.graph is None else self.graph
+            for part in parts_of(graph, {i for i in members if not np.isnan(duals[i, 0])}):
+                shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
+        elif centred.shift is not None:
+            shifts = {node.id: np.frombuffer(centred.shift, "<f8").astype(float) for node in self._agents}
         before = {node.id: node.agent.state for node in self._agents}
         if self._anew:
             with as_one(self._transport.world):
-                self._plan_anew(round, members)
-                share(self._transport.world)
+                centred = self._plan_anew(round, members, centred, again=change.past is not None)
         for node in self._agents:
-            if node.id in members:
-                old: Any = before[node.id]
-                if hasattr(old, "heard"):
-                    old.heard = theta[list(node.agent.neighbours)]
-                node.agent.state = node.method.carry(node.agent, old, shifts.get(node.id))
-
-    def _first(self, node: Node, round: int) -> int:
-        """First round of a start that an agent can have a line of in its ledger."""
-        planned = node.ledger.planned
-        if self._changed is None or (self._repeats and planned >= round):
-            return round if self._changed is None else planned
-        return max(round, node.ledger.charged + 1)  # this agent may have been ahead
-
-    def _members(self, round: int) -> dict[int, None]:
-        """Agents of the start that a round belongs to, ascending."""
-        if self._changed is not None:
-            return self._there
-        assert self._plan.faults is not None
-        return dict.fromkeys(np.flatnonzero(self._plan.faults.members(round)).tolist())
+            if node.id not in members:
+                continue
+            old: Any = before[node.id]
+            if hasattr(old, "heard"):
+                around = list(node.agent.neighbours)
+                if theta is None:
+                    old.heard = np.frombuffer(centred.heard, "<f8").astype(float).reshape(len(around), size)
+                else:
+                    old.heard = theta[around]
+                centred.heard = old.heard.astype("<f8", copy=False).tobytes()
+            shift = shifts.get(node.id)
+            centred.shift = None if shift is None else shift.astype("<f8", copy=False).tobytes()
+            node.agent.state = node.method.carry(node.agent, old, shift)
+        return centred
 
     def _brought(self) -> tuple[Matrix, Matrix]:
         """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""
@@ -97,15 +134,22 @@ class Chain:
         said = edge.collect(self._transport, rows)
         return said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)
 
-    def _plan_anew(self, round: int, members: Collection[int]) -> None:
-        """Give the members the agents, and the slots, of a start that is planned for the rounds that are left."""
+    def _plan_anew(self, round: int, members: Collection[int], centred: Centred, *, again: bool) -> Centred:
+        """Give the members the agents, and the slots, of a start that is planned for the rounds that are left.
+
+        Return ``centred`` with what is decided, where it is not planned ``again``.
+        """
         plan, world = self._plan, self._transport.world
         settings = plan.settings.changed(rounds=plan.rounds - round)
-        kind, graph = settings.chosen_method, plan.graph.among(members)
-        nodes = [node for node in self._agents if node.id in members]
+        graph = (plan.graph if self.graph is None else self.graph).among(members)
+        kind, nodes = settings.chosen_method, [node for node in self._agents if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
-        targets = {node.id: _target(node, self._first(node, round)) for node in nodes}
-        nominal = nominal_of(settings, world, owners, targets, lasting=False)
+        first, nominal = centred.first, centred.nominal
+        if not again:  # on hosts this agent may have been ahead
+            first = round if self._journal is None else max([round, *(node.ledger.charged + 1 for node in nodes)])
+        targets = {node.id: _target(node, first) for node in nodes}
+        if not again:
+            nominal = nominal_of(settings, world, owners, targets, lasting=False)
         facts = replace(
             plan.method.facts,
             graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
@@ -128,7 +172,8 @@ class Chain:
             if contract.promise is not None:
                 weight = None if own.weight == 1.0 else own.weight
                 slots = cast("Count", contract.filter)
-                node.ledger.begin(self._first(node, round), slots, agent.neighbours, weight, repeated=self._repeats)
+                node.ledger.begin(first, slots, agent.neighbours, weight)
+        return Centred(round, first, nominal, centred.heard, centred.shift, centred.lines)
 
 
 def _target(node: Node, round: int) -> Target:

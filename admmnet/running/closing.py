@@ -42,9 +42,9 @@ def answer(
 
 def note_model(plan: Plan, theta: Matrix, folder: Path, world: World) -> None:
     """Have on the disk that this agent has come to these models, before it gives others what they need for an end."""
-    if world.start is not None and not world.shared_folder:
+    if world.start is not None and world.start.journal is not None:
         ledger = run_folder.ledger_path(folder, world.rank, world.size)
-        world.start.note_model(made_of(run_folder.sha256(ledger), {"model.npz": _model(plan, theta)}))
+        world.start.journal.note_model(made_of(run_folder.sha256(ledger), {"model.npz": _model(plan, theta)}))
 
 
 def made_of(ledger: str, files: Mapping[str, bytes]) -> str:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from admmnet.errors import Terminated
+from admmnet.errors import RequestError, Terminated
 from admmnet.record.format import epsilon
 from admmnet.transport.collective import KEPT
 
@@ -54,8 +54,8 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.record.folder import CHECKPOINT  # here: the command line starts faster
-    from admmnet.record.shelf import followed
+    from admmnet.record.shelf import followed  # here: the command line starts faster
+    from admmnet.running.resume import saved_config
 
     ledgers = followed(folder) if folder is not None else []
     if folder is None or not ledgers:
@@ -66,10 +66,9 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
     if known:
         whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
         figure = f": epsilon {epsilon(max(known))} so far{whose}"
-    if not any((folder / CHECKPOINT).glob("*")):
-        go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
-    else:
-        go_on = (
-            f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
-        )
+    go_on = f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
+    try:
+        saved_config(folder)
+    except RequestError:
+        go_on = "it cannot go on: run anew with --account, so that spent budget counts"
     return f"the ledgers hold everything that was sent{figure}; {go_on}"

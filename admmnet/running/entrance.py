@@ -7,6 +7,7 @@ import json
 import platform
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from admmnet.config.defaults import with_delta
@@ -22,7 +23,7 @@ from admmnet.running.handshake import public_settings
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
 from admmnet.running.notes import host_notes, notes_of, source_note
 from admmnet.running.plan import Plan, Public, Texts, decide
-from admmnet.running.precheck import precheck, require_room
+from admmnet.running.precheck import journal_note, precheck, require_room
 from admmnet.running.readout import check_answer
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
@@ -91,7 +92,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     alike_of(world, owners, told, holders, "tests", len(data.y_test))
     if config.delta == "auto" and config.budgeted:
         settings = with_delta(settings, list(counts.values()), deltas_of(config.account, world, owners, told))
-    records = records_of(request, network.agents or 1, config.mode, seeded=run.seeded)
+    records = records_of(request, network.agents or 1, config.mode)
     with ExitStack() as failing:
         accounts = open_accounts(settings, records, counts, mine, run.resume)
         for account in accounts.values():
@@ -101,8 +102,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken, data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        lasting = world.start is not None and not world.shared_folder and not run.seeded and run.checkpoint_every
-        changing = (faults.offline is not None and not config.baseline) or bool(lasting)
+        lasting = world.start is not None and not world.shared_folder and not run.seeded
+        changing = (faults.offline is not None and not config.baseline) or lasting
         accounted = any(one.get("account") is not False for one in there)
         method, agents, contracts, prologue = decide(
             settings, graph, world, owners, public, accounts, wish, changing=changing, accounted=accounted
@@ -110,13 +111,17 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.sections.data):
             failing.close()  # they are opened again
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
-        settings, keeps = only_filled(settings, method.settings), run.checkpoint_every is not None
+        settings = only_filled(settings, method.settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
             run = run.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
         decided = sections.data.changed(split=data_settings.split)
         config = config.having(method=settings, data=decided, network=network, run=run)
         require_room(machines, method, len(agents))
-        precheck(method, agents, holders, checkpoints=keeps)
+        precheck(method, agents, holders)
+        if not (config.seeded or config.baseline):
+            hosts = world.start is not None and not world.shared_folder
+            degrees = [len(graph[i]) if hosts else 0 for i in agents]
+            said += journal_note(Path(run.out or run.resume or "runs"), method, degrees)
         trouble = None
         if not config.baseline:
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
@@ -127,8 +132,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     notes += (*host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
     masked = {} if config.colluders is None else public_settings(config, digests=not world.shared_folder)
     agreed = json.dumps(masked, sort_keys=True)
-    kept = settings_digest(config) if keeps or run.resume is not None else ""
-    texts = Texts(to_toml(config), kept, hashlib.sha256(agreed.encode()).hexdigest())
+    texts = Texts(to_toml(config), settings_digest(config), hashlib.sha256(agreed.encode()).hexdigest())
     asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
     made = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))

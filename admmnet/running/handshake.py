@@ -14,7 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.record.folder import is_begun
 from admmnet.running.agreement import agreed, numbered
 from admmnet.running.arguments import Arguments, checked, taken
-from admmnet.running.checkpoint.resume import resumed_config, saved_config
+from admmnet.running.resume import resumed_config, saved_config
 from admmnet.running.takeover import told_of
 from admmnet.transport import World
 from admmnet.version import __version__
@@ -61,12 +61,11 @@ def arguments(
 def resuming(config: RunConfig) -> RunConfig:
     """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
 
-    A run that begins by ``auto`` keeps a checkpoint of every round, where nothing else is said. RequestError as
-    ``resumed_config``.
+    RequestError as ``resumed_config``.
     """
     folder = Path(str(config.out if config.resume == AUTO else config.resume))
     if config.resume == AUTO and not is_begun(folder):
-        return config.changed(resume=None, checkpoint_every=config.checkpoint_every or 1)
+        return config.changed(resume=None)
     saved = saved_config(folder)
     known = config.known
     kept = [name for name in saved.keeps if name not in known or known[name].about.saved]

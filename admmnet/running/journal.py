@@ -1,190 +1,245 @@
-"""Journal of an agent on a host of its own: a record is on the disk before a word is said that follows from it."""
+"""Journal of a run: answers that this process's doors have given, round by round (docs/ledger.md, "The journal").
+
+A run that goes on plays its rounds again. Doors repeat their answers, so that nothing is asked or charged twice
+(docs/proofs.md, Theorem 30), and all that follows from answers follows again. A record is on the disk before anything
+of its round is charged or sent.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import secrets
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from msgspec.structs import replace
-
-from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError, RunError
-from admmnet.files import refusing, remedy, sync
-from admmnet.record.folder import CHECKPOINT, hold, is_begun, ledger_path
-from admmnet.record.forms import StartEntry
-from admmnet.record.journal import JOURNAL, Began, Ended, Made, Record, Run, read_records, record_bytes
-from admmnet.running.checkpoint.packing import read_archive
-from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.zmq.meeting import Standing, Start, shape_of
+from admmnet.files import remedy, sync
+from admmnet.holder.outbox import Answered, Outbox
+from admmnet.privacy.ledger.file import Journaled
+from admmnet.record.journal import (
+    JOURNAL,
+    Cut,
+    Heard,
+    Record,
+    Round,
+    Run,
+    Said,
+    Void,
+    journals,
+    read_record,
+    read_records,
+    record_bytes,
+)
+from admmnet.running.node import Node
+from admmnet.transport import Transport
+from admmnet.transport.collective import share
+from admmnet.types import BEFORE, Total, Vector
+
+
+class Place(NamedTuple):
+    """Where a record of a round stands."""
+
+    path: Path
+    start: int
+
+
+@dataclass(slots=True)
+class Past:
+    """One agent as the journals have it."""
+
+    marks: frozenset[str] = frozenset()
+    last: int = BEFORE
+    """Last round that was written down."""
+    answered: int = BEFORE
+    """Last round with an answer."""
+    ledger: Journaled = field(default_factory=Journaled)
+    void: set[int] = field(default_factory=set)
+    """Rounds that were written down, but neither charged nor sent."""
 
 
 class Journal:
-    """Of one agent of so many; RequestError if the file in its run folder is damaged.
+    """Journal of this process, the ``rank``-th of those that write to a run folder; RequestError if it is damaged."""
 
-    A folder that is there already is ``held`` from now on, before anything is read in it. It is the agent's ``alone``,
-    or one command has started all, and nothing is kept.
-    """
+    _file: BinaryIO | None = None
 
-    def __init__(
-        self, folder: Path, agent: int, agents: int, *, seeded: bool, held: bool = False, alone: bool = True
-    ) -> None:
-        self._folder, self._agent, self._agents, self._seeded, self._alone = folder, agent, agents, seeded, alone
-        self._held: BinaryIO | None = None
-        self._file: BinaryIO | None = None
+    def __init__(self, folder: Path, rank: int = 0, *, durable: bool = True) -> None:
+        self.folder, self.durable = folder, durable
+        self.path = folder / (f"journal-{rank}.bin" if rank else JOURNAL)
         self.run: Run | None = None
-        self.starts: list[Began] = []
-        self.models: list[str] = []
-        self.signed, self._away = "", dict[int, int]()
-        if held:
-            self.hold(folder)
-        records, self._size = read_records(folder / JOURNAL) if alone else ([], 0)
-        for one in records:
-            self._fold(one)
+        self.past: dict[int, Past] = {}
+        self.void: set[int] = set()  # rounds of masked sums of which some have their part, and some have not
+        self.resumed = False
+        self.heard: Heard | None = None  # what is written with the next round
+        self.broken = False  # whether something may be missing in it: then nothing is charged
+        self._settings: dict[str, str] = {}
+        self._size = 0
+        self._places: dict[int, list[Place]] = {}
+        self._together: dict[tuple[Path, int], set[int]] = {}  # agents of a process in a start
+        found: list[tuple[Record, Place, int]] = []
+        for path in journals(folder):
+            for record, start, end in read_records(path):
+                self._size = end if path == self.path else self._size
+                found.append((self._kept(record), Place(path, start), end))
+        if len({place.path for _, place, _ in found}) > 1:  # of processes that all begin their rounds again
+            found.sort(key=lambda one: _start_of(one[0]))
+        for record, place, _ in found:
+            self._fold(record, place)
+        self._start = 1 + max((_start_of(record) for record, _, _ in found), default=0)
 
-    def _fold(self, record: Any) -> None:
+    def _kept(self, record: Record) -> Record:
+        """What is kept of a record in memory: of answers alone that there are some."""
+        if isinstance(record, Round):
+            for said in record.agents.values():
+                said.answers = said.answers[:1] and [Answered(b"", "no")]
+            record.heard = record.heard and Heard(record.heard.round)
+        return record
+
+    def _fold(self, record: Record, place: Place) -> None:
+        """Take in a record."""
         if isinstance(record, Run):
             self.run = record
-        elif isinstance(record, Began):
-            self.starts.append(record)
-            there, since = record.entry.members, max(0, record.entry.round)
-            self._away = {i: self._away.get(i, since) for i in range(self._agents) if i not in there}
-        elif isinstance(record, Made):
-            self.models.append(record.digest)
-        else:
-            self.signed = record.digest
+        elif isinstance(record, Round):
+            self._places.setdefault(record.round, []).append(place)
+            for agent, said in record.agents.items():
+                past = self.past.setdefault(agent, Past())
+                past.marks, past.last = past.marks | frozenset(said.marks), record.round
+                past.ledger = past.ledger.then(said.lines)
+            here = self._together.setdefault((place.path, record.start), set())
+            here |= record.agents.keys()
+            if any(said.answers for said in record.agents.values()):
+                for agent in here:  # who was away had nothing to answer
+                    self.past[agent].answered = record.round
+        elif isinstance(record, Void):
+            self.void.update(record.rounds)
+        elif isinstance(record, Cut):
+            past = self.past[record.agent]
+            past.ledger = past.ledger._replace(last=past.ledger.last[: record.lines])
+            past.void.add(record.round)
 
-    def _write(self, record: Record) -> None:
-        """Have a record on the disk; RunError if the disk refuses."""
-        if not self._alone:
-            self._fold(record)
+    def check(self, settings: dict[str, str]) -> None:
+        """Take settings, by digest and name; RequestError if others are written down."""
+        self._settings = settings
+        if self.run is not None and self.run.settings != settings:
+            names = {key for key in self.run.settings | settings if self.run.settings.get(key) != settings.get(key)}
+            raise RequestError(
+                f"{self.path} belongs to other settings ({', '.join(sorted(names))}): config.toml, the topology, the "
+                "data set or admmnet was changed since; put it back, or run anew"
+            )
+
+    def since(self, agent: int) -> Journaled | None:
+        """Lines of an agent's ledger that a run goes on with; None of a run that begins."""
+        return self.past.get(agent, Past()).ledger if self.resumed else None
+
+    def hold_void(self, transport: Transport, first: int) -> None:
+        """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel.
+
+        ``first`` is the run's first round, or stage.
+        """
+        own = [max(self.past[i].answered if i in self.past else BEFORE, first - 1) for i in transport.agents]
+        own = [next(round for round in count(last) if round + 1 not in self.void) for last in own]
+        told = share(transport.world, [min(own), max(own)], "answered")
+        low, high = (sorted(said[k] for said in told if said is not None) for k in (0, 1))
+        # a sum needs all: agents are a round apart at most, whatever one of them says
+        usual = high[(len(high) - 1) // 2]
+        void = range(max(low[0] + 1, usual), min(high[-1], usual + 1) + 1)
+        if not self.void.issuperset(void):
+            self.write(Void(list(void)))
+
+    def open(self, agents: Iterable[Node], silent_until: int = BEFORE) -> None:
+        """Have doors note their answers from now on, and repeat those of rounds that are over."""
+        for agent in agents:
+            past = self.past.get(agent.id, Past())
+            agent.door.marks |= past.marks
+            agent.door.outbox = Outbox(last=past.last, silent_until=silent_until)
+            if agent.ledger.void is not None:
+                self.write(Cut(agent.id, *agent.ledger.void))
+
+    def recall(self, round: int, agents: Sequence[Node]) -> None:
+        """Give doors the answers that they repeat in a round."""
+        places = self._places.get(round)
+        if places is None:
             return
-        data = record_bytes(record)
-        path = self._folder / JOURNAL
+        answers: dict[int, list[Answered]] = {}
+        for place in places:
+            for agent, said in read_record(*place).agents.items():
+                answers.setdefault(agent, []).extend(said.answers)
+        for node in agents:
+            if node.door.outbox is not None:
+                void = node.id in self.past and round in self.past[node.id].void
+                node.door.outbox.earlier = {} if void else {round: answers.get(node.id, [])}
+
+    def note(self, round: int, agents: Sequence[Node]) -> None:
+        """Write down the answers of a round, before it is charged or sent; RunError if the disk refuses."""
+        self.broken = True  # what is taken now is nowhere until it is written
+        said = {agent.id: _said(agent) for agent in agents if agent.door.outbox is not None}
+        new = {i: own for i, own in said.items() if round > self.past.setdefault(i, Past()).last or own.lines}
+        if new:
+            self.write(Round(round, new, self.heard))
+            self.heard = None
+        self.broken = False
+
+    def note_rest(self, agents: Sequence[Node]) -> None:
+        """Write down charges of a round that an error has ended, with the answers that there are."""
+        for agent in agents:
+            self.broken = True
+            said = _said(agent) if agent.door.outbox is not None else Said([])
+            if said.lines:
+                self.write(Round(agent.ledger.charged, {agent.id: said}))
+            self.broken = False
+
+    def hear(self, round: int, vectors: Mapping[int, Vector]) -> None:
+        """Keep what was heard in a round; agents of one folder all play it again, and hear it again."""
+
+    def summed(self, round: int, total: Total | None) -> None:
+        """Keep the sum of a round, likewise."""
+
+    def measured(self, stage: int, text: str, lost: list[str]) -> None:
+        """Keep what a stage has told, likewise."""
+
+    def write(self, record: Record) -> None:
+        """Have a record on the disk; RunError if the disk refuses."""
+        if self.run is None and not isinstance(record, Run):
+            self.write(Run("", self._settings, b""))
+        if isinstance(record, Round | Cut):
+            record.start = self._start
+        data, before, self.broken = record_bytes(record), self.broken, True
         try:
             if self._file is None:
-                self._folder.mkdir(parents=True, exist_ok=True)
-                self._file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)  # noqa: SIM115
-                sync(self._folder)
-            self._file.truncate(self._size)
+                new = not self.path.exists()
+                self._file = open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)  # noqa: SIM115
+                self._file.truncate(self._size)
+                if new and self.durable:
+                    sync(self.folder)
             self._file.seek(self._size)
             if self._file.write(data) < len(data):
                 raise OSError(28, os.strerror(28))
-            os.fsync(self._file.fileno())
+            if self.durable:
+                os.fsync(self._file.fileno())
         except OSError as error:
-            raise RunError(f"cannot write {path}: {remedy(error)}") from None
+            raise RunError(f"cannot write {self.path}: {remedy(error)}") from None
+        self.broken, place = before, Place(self.path, self._size)
         self._size += len(data)
-        self._fold(record)
+        self._fold(record, place)
 
-    def hold(self, folder: Path) -> None:
-        """Keep every other run out of the run folder, in all starts and between them, until ``let_go``."""
-        with refusing(f"take the run folder {folder}"):
-            about = (folder / "config.toml").stat()
-            if self._held is None or not os.path.samestat(os.fstat(self._held.fileno()), about):  # else begun anew
-                self.let_go()
-                self._held = hold(folder, first=True)
+    def close(self) -> None:
+        """Close the file; once is enough."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
-    def let_go(self) -> None:
-        """Let other runs have the run folder."""
-        for file in (self._held, self._file):
-            if file is not None:
-                file.close()
-        self._held = self._file = None
-
-    def begun(
-        self, start: Start, settings: dict[str, str], edges: int, facts: dict[str, dict[str, Any]], cause: str
-    ) -> Begun:
-        """Write down a start in a network with so many edges, before anything is said in it."""
-        if self.run is None or self.run.name != start.run:
-            self._write(Run(start.run, settings, secrets.token_bytes(32)))
-        round, changed = start.round, self.starts[-1].changed if self.starts else None
-        if start.rule == "go on":
-            everybody = len(start.members) == self._agents and len(start.edges) == edges
-            whole = everybody and round <= 0
-            round = max(round, -3 if whole else 0)
-            changed = None if whole else round
-        entry = StartEntry(
-            number=len(self.starts),
-            members=start.members,
-            round=round,
-            rule="replay" if start.rule == "replay" else "go on",
-            cause=cause,
-        )
-        shape = shape_of(start.members, start.edges)
-        self._write(Began(entry, start.name, start.plan, shape, changed))
-        return Begun(
-            start.name,
-            entry.number,
-            tuple(start.members),
-            tuple(start.edges),
-            "replay" if start.rule == "replay" else "go on",
-            round,
-            changed=changed,
-            plan=start.plan,
-            away=dict(self._away),
-            facts=facts,
-            history=[one.entry for one in self.starts],
-            new=all(not one.rounds for one in start.here.values()),
-            hold=self.hold,
-            note_model=self._note_model,
-        )
-
-    def sign(self, digest: str) -> bool:
-        """Have on the disk that this agent signs an end; whether it has signed no other one."""
-        if not self.signed:
-            self._write(Ended(digest))
-        return self.signed == digest
-
-    def _note_model(self, name: str) -> None:
-        if name not in self.models:
-            self._write(Made(name))
-
-    def standing(self) -> tuple[Standing, dict[str, dict[str, Any]]]:
-        """The agent's part in the next start, and the others' words before the first round."""
-        plan = self.starts[-1].plan if self.starts else ""
-        states, facts, newest = list[int](), dict[str, dict[str, Any]](), NEVER
-        for path in sorted((self._folder / CHECKPOINT).glob(f"*/part-{self._agent:06d}.state")):
-            with suppress(RequestError):
-                meta, _ = read_archive(path, whole=False)
-                if meta.get("plan", "") == plan:
-                    states.append(meta["round"])
-                if meta["round"] > newest:
-                    newest, facts = meta["round"], meta.get("facts", {})
-        low = at = max(states, default=NEVER)
-        while low > 0 and low - 1 in states:
-            low -= 1
-        rounds = load_saved(self._folder).rounds if is_begun(self._folder) else 0
-        found = Standing(
-            self.run.name if self.run else "",
-            plan,
-            self.starts[-1].shape if self.starts else "",
-            low,
-            at,
-            *charged_in(ledger_path(self._folder, self._agent, self._agents), seeded=self._seeded),
-        )
-        return replace(found, rounds=rounds if isinstance(rounds, int) else 0), facts
+    def delete(self) -> None:
+        """Delete the journals of a run that has ended."""
+        self.close()
+        for path in journals(self.folder):
+            path.unlink(missing_ok=True)
 
 
-def charged_in(ledger: Path, *, seeded: bool) -> tuple[int, int, int, str]:
-    """Last round that a ledger charges, 0, its whole lines and the digest of the last one, as ``Standing`` has them.
-
-    Whether they hold is seen where it is opened. Ledgers of seeded runs are begun again, and say no more than a round.
-    """
-    charged, lines, last = NEVER, 0, b""
-    if ledger.exists():
-        with ledger.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    lines, last = lines + 1, line[:-1]
-                    if found := _CHARGE.match(line):
-                        charged = max(charged, int(found[1]))
-    if seeded or not lines:
-        return charged, 0, 0, ""
-    return charged, 0, lines, hashlib.sha256(last).hexdigest()
+def _start_of(record: Record) -> int:
+    return record.start if isinstance(record, Round | Cut) else 0
 
 
-_CHARGE = re.compile(rb'{"kind":"event","round":(-?\d{1,9}),.*\n')
+def _said(agent: Node) -> Said:
+    assert agent.door.outbox is not None
+    return Said(agent.door.outbox.take(), sorted(agent.door.marks), agent.ledger.take())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 from threadpoolctl import threadpool_limits
 
@@ -24,9 +25,11 @@ from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.blame import blaming
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
+from admmnet.privacy.ledger.account import FolderBehind
+from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
+from admmnet.record.journal import journals
 from admmnet.record.shelf import close_all
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
@@ -34,18 +37,18 @@ from admmnet.running.agreement import world_of
 from admmnet.running.arguments import Arguments, in_python
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.chain import Chain
-from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.closing import answer, note_model, write_end
 from admmnet.running.ends import LastWords, terminating
 from admmnet.running.entrance import prepare
 from admmnet.running.events import Listener, OnRound, Outcome, outcome_of
 from admmnet.running.graphs import located
 from admmnet.running.handshake import arguments, resuming
+from admmnet.running.journal import Journal
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
-from admmnet.running.prologue import is_new, known_before, run_prologue
+from admmnet.running.prologue import known_before, run_prologue
 from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
@@ -82,6 +85,8 @@ def perform(
     with terminating(), ending, threadpool_limits(limits=1):
         try:
             if config.resume == AUTO and (Path(str(config.out)) / run_folder.SUMMARY).exists():
+                for path in journals(Path(str(config.out))):  # a crash has kept them from being deleted
+                    path.unlink(missing_ok=True)
                 return outcome_of(Path(str(config.out)))
             with as_one(world):
                 config = config if config.resume is None else resuming(config)
@@ -120,7 +125,7 @@ def execute(
         with as_one(world, quoting=config.simulation):
             plan = prepare(config, world, loader)
             for account in plan.accounts.values():
-                opened.callback(account.close)
+                opened.callback(account.close, commit=False)  # ledgers commit
             written = plan.texts.written if plan.run.resume is None else None
             folder = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened)
         words.folder = folder
@@ -132,45 +137,49 @@ def execute(
             plan = replace(plan, graph=Graph(len(plan.graph), world.start.edges))
         transport = world.connect(plan.graph, block_of(plan.network))
         opened.callback(transport.close)
+        begun = world.start if world.start is not None and world.start.journal is not None else None
         with as_one(world):
-            keeper = Keeper(plan, transport, folder)
-            opened.callback(keeper.close)
+            journal = _journal(plan, world, folder)
             masks, attempts = _masks(plan, transport)
-            if attempts is not None and keeper.kept and not is_new(plan, world):
-                keeper.hold_void()
-            blocks = _nodes(whole, transport, folder, keeper, masks)
+            if attempts is not None and journal is not None and plan.run.resume is not None:
+                journal.hold_void(transport, min((stage.number for stage in plan.prologue.stages), default=0))
+            blocks = _nodes(whole, transport, folder, journal, masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
             agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
             if world.start is not None and not plan.run.seeded:
                 world.start.ledger = agents[0].ledger
             # keeps what was charged, whatever happens
-            opened.callback(close_all, [agent.ledger for agent in agents])
-            start, tail = max(keeper.start, 0), TailAverage(plan.method.rounds)
+            opened.push(partial(_close, agents, journal))
+            start = 0 if begun is None else max(begun.round, 0)
+            tail = TailAverage(plan.method.rounds)
             text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-            number, size = max(1, len(keeper.starts)), len(plan.graph) - len(transport.away)
+            number, size = 1 if begun is None else begun.number + 1, len(plan.graph) - len(transport.away)
             say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
-            chain = Chain(plan, transport, agents)
-            chain.go_on(start)
-            behind = plan.run.resume is not None and keeper.start >= 0  # all stages are over
-            if not behind:
-                keeper.restore(blocks, tail)
-                keeper.open_outboxes(agents)
-            known = known_before(plan, transport, blocks, keeper, folder)
+            known = known_before(plan, transport, journal, folder)
             share(world)  # nobody has failed: from here on something may be charged
+        if begun is not None:
+            begun.journal.ready(begun.facts)
+        if journal is not None:
+            journal.open(agents)
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
-        data, found = run_prologue(plan, transport, blocks, attempts, keeper, folder, known)
+        data, found, lost = run_prologue(plan, transport, blocks, attempts, journal, folder, known)
         plan = replace(plan, data=data)
-        keeper.restore(blocks, tail)
-        if behind:
-            keeper.open_outboxes(agents)
+        chain = Chain(plan, transport, agents)
+        rounds = Rounds(plan, transport, blocks, attempts, journal, chain)
+        past, fold = (set(), 0) if begun is None else (begun.journal.heard_rounds, begun.fold)
+        for round in range(fold):
+            chain.begin(round)
+            if round not in past:  # others had gone on without this agent
+                continue
+            rounds.run(round, alone=True)
+            if plan.method.measured(round) and plan.settings.answer == "tail":
+                tail.add(round, np.stack([node.theta for node in agents]))
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         # of a start in which no round is left, the last one is observed again
         observer = Observer(plan, transport, blocks, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
-        rounds = Rounds(plan, transport, blocks, attempts, keeper)
-        keeper.save(start, blocks, tail)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             chain.begin(round)
@@ -185,19 +194,12 @@ def execute(
                 seen, shown = done, done if due else shown
                 if plan.settings.answer == "tail":
                     tail.add(round, observer.models(), observer.heard)
-            if keeper.due(done):
-                rounds.settle()
-            keeper.save(done, blocks, tail)
             if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
                 stopped = done < plan.rounds
                 break
         rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
-        if alone and done == start:  # it had ended: its last epoch is observed again, too
-            observer.close()
-            observer = Observer(plan, transport, blocks, folder, start - 1)
-            opened.callback(observer.close)
         if shown < done or done == start:
             observer.observe(done - 1, rounds.heard)
         for agent in agents:
@@ -212,7 +214,7 @@ def execute(
             observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
-            (*plan.notes, *plan.advice, *rounds.notes(done), *keeper.notes),
+            (*plan.notes, *plan.advice, *lost, *rounds.notes(done), *_again(plan, journal)),
             pooled_figure(plan, transport, loader, found),
             stopped=stopped,
         )
@@ -220,8 +222,51 @@ def execute(
             write_end(plan, observer, theta, summary, folder, transport)
         if world.shared_folder:
             share(world)  # no process returns before the folder is whole
+        if journal is not None:
+            journal.delete()
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
+
+
+def _journal(plan: Plan, world: World, folder: Path) -> Journal | None:
+    """Journal of this process; None of seeded runs, which are begun again, and of methods in one place."""
+    if plan.run.seeded or plan.method.verb == "none":
+        return None
+    own = None if world.start is None else world.start.journal
+    journal: Journal = own or Journal(folder, world.rank, durable=not plan.simulation and world.lasting)
+    journal.resumed = plan.run.resume is not None
+    if journal.past and not journal.resumed:
+        raise RequestError(
+            f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "
+            "journal and run anew, with --account, so that spent budget counts"
+        )
+    if own is None:
+        journal.check({"settings": plan.texts.kept, "admmnet": __version__})
+    return journal
+
+
+def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseException] | None, *_: Any) -> None:
+    """Have the charges of an interrupted round in the journal, then in the ledgers: they stand, and are not made twice.
+
+    Where the journal cannot be written they are in neither: nothing of the round has left. Nor are they where a signal
+    has come between two of them.
+    """
+    kept = journal is None
+    try:
+        if journal is not None and not journal.broken and (kind is None or issubclass(kind, Exception)):
+            journal.note_rest(agents)
+            kept = True
+    finally:
+        if journal is not None:
+            journal.close()
+        close_all([agent.ledger for agent in agents], commit=kept)
+
+
+def _again(plan: Plan, journal: Journal | None) -> tuple[str, ...]:
+    """What the reader of a run that went on must know; one that was begun again gives the same."""
+    if plan.run.resume is None or journal is None:
+        return ()
+    return ("the run was interrupted and went on: rounds were played again unchanged, and are charged once",)
 
 
 def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:
@@ -235,7 +280,7 @@ def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts
 
 
 def _nodes(
-    plan: Plan, transport: Transport, folder: Path, keeper: Keeper, masks: Mapping[int, Masks]
+    plan: Plan, transport: Transport, folder: Path, journal: Journal | None, masks: Mapping[int, Masks]
 ) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
     blocks = transport.layout.blocks[transport.world.rank]
@@ -243,16 +288,27 @@ def _nodes(
     mine = len(transport.agents)
     how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
     files = {i: LedgerFile(run_folder.ledger_path(folder, i, len(plan.graph)), **how) for i in transport.agents}
-    return [[_node(plan, files[i], i, keeper.places.get(i), masks.get(i)) for i in block] for block in blocks]
+    resumed = plan.run.resume is not None
+    if resumed and plan.run.seeded:  # it is begun again
+        for file in files.values():
+            file.path.unlink(missing_ok=True)
+    alone = Journaled() if resumed and not plan.run.seeded else None  # of a method in one place, before any charge
+    since = {i: alone if journal is None else journal.since(i) for i in files}
+    try:
+        return [[_node(plan, files[i], i, since[i], masks.get(i)) for i in block] for block in blocks]
+    except FolderBehind:  # what was charged behind it nobody knows
+        for account in plan.accounts.values():
+            account.restore()
+        raise
 
 
-def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
+def _node(plan: Plan, file: LedgerFile, i: int, since: Journaled | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
     return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 
-def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
+def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -> Ledger:
     settings, weight = plan.settings, plan.agents[agent].weight
     covered = plan.contracts[agent].covered
     released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"

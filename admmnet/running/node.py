@@ -53,7 +53,7 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Proposal:
     except RequestError as error:
         place = asking(steps) or (defined(type(method), "plan") if isinstance(error, Uncovered) else "")
         raise RequestError(f"{place}: {error}" if place else str(error)) from None
-    if door.outbox is not None and door.outbox.silent == round:
+    if door.outbox is not None and door.outbox.silent(round):
         return None  # whatever a method makes of a refusal: the round was another one in an earlier start
     if vector is not None and not asked:
         door.nothing(round)

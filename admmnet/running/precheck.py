@@ -6,7 +6,9 @@ A method of another package is told so with its author's file and line, and not 
 from __future__ import annotations
 
 import platform
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -16,8 +18,11 @@ from admmnet.holder import Ask
 from admmnet.methods.agent import check_vector
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.methods.blame import asking, blaming, defined
-from admmnet.running.checkpoint.state import kept_state
+from admmnet.record.journal import journals
 from admmnet.running.loading import Holders
+
+LINE, MUCH = 600, 10**8
+"""Bytes of a round in a journal beside its numbers, and how many are said before the run."""
 
 
 def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
@@ -33,24 +38,39 @@ def require_room(machines: Sequence[str], method: Method, agents: int) -> None:
         )
 
 
-def precheck(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool = False) -> None:
+def journal_note(folder: Path, method: Method, degrees: Sequence[int]) -> tuple[str, ...]:
+    """How large the journal of this process's agents gets, where that is much; RequestError if the disk is too small.
+
+    ``degrees`` are how many neighbours each has whose vectors are kept, 0 where all play their rounds again together.
+    """
+    heard = [1 + (degree and (1 if method.verb == "reduce" else degree)) for degree in degrees]
+    numbers = method.sum_size if method.verb == "reduce" else method.size
+    size = method.rounds * sum(8 * numbers * count + LINE for count in heard)
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free + sum(path.stat().st_size for path in journals(folder))
+    if size > free:
+        raise RequestError(
+            f"the journal of {method.rounds} rounds takes up to {size / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free "
+            f"in {there}: free some space, or name a folder on another disk with --out"
+        )
+    return (f"the journal takes up to {size / 1e9:.1f} GB until the run has ended",) if size >= MUCH else ()
+
+
+def precheck(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -> None:
     """Ask every own agent's method what it would ask first and last, without an answer; look at its first model.
 
-    With ``checkpoints`` its state must be such as a checkpoint can hold. RequestError if ``beta`` is below four
-    worst-case margins (docs/proofs.md, "The public radius"), a state cannot be kept, or the method fails, naming its
-    author's file and line.
+    RequestError if ``beta`` is below four worst-case margins (docs/proofs.md, "The public radius"), or the method
+    fails, naming its author's file and line.
     """
     with blaming(type(method)), np.errstate():  # what it sets there does not stay
-        _bounds(method, agents, holders, checkpoints=checkpoints)
+        _bounds(method, agents, holders)
 
 
-def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool) -> None:
+def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -> None:
     rounds, seen = method.rounds, set()
     for i, plan in agents.items():
         holder, member = holders[i]
         agent = method.agent(i, plan)
-        if checkpoints:
-            kept_state(agent.state)
         if method.verb != "none":
             check_vector(type(method), "model", method.model(agent), (method.size,), "float64")
         kind = holder.counts[member], agent.degree, id(plan.noise)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from admmnet.log import say
 from admmnet.methods.sums import SumMethod
@@ -13,16 +15,18 @@ from admmnet.running.notes import attempt_notes
 from admmnet.running.plan import Plan
 from admmnet.running.together import Together
 from admmnet.running.trees import RoundTrees
-from admmnet.transport import Transport
+from admmnet.transport import Inbox, Transport
 from admmnet.transport.edge import exchange
+from admmnet.types import Total
 
 if TYPE_CHECKING:
-    from admmnet.running.checkpoint.keeper import Keeper
+    from admmnet.running.chain import Chain
+    from admmnet.running.journal import Journal
     from admmnet.types import Vector
 
 
 class Rounds:
-    """Rounds of a run on its graph."""
+    """Rounds of a run on its graph; the journal has their answers before anything of them leaves."""
 
     def __init__(
         self,
@@ -30,50 +34,60 @@ class Rounds:
         transport: Transport,
         blocks: list[list[Node]],
         attempts: Attempts | None,
-        keeper: Keeper | None = None,
+        journal: Journal | None = None,
+        chain: Chain | None = None,
     ) -> None:
         self._method, self._faults, self._transport = plan.method, plan.faults, transport
         self._nodes = [node for block in blocks for node in block]
-        start = transport.world.start
-        self._graph = None if start is None or start.changed is None else plan.graph
-        self._keeper, self._attempts = keeper, attempts
+        self._journal, self._attempts, self._chain = journal, attempts, chain
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
-        plain = plan.faults is None and attempts is None and self._graph is None and not transport.away
-        self._together = Together.of(self._nodes) if plain else None
+        start = transport.world.start
+        whole = not transport.away and (start is None or start.changed is None)
+        self._together = Together.of(self._nodes) if whole and plan.faults is None and attempts is None else None
         transport.inward = self._together is None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
-    def run(self, round: int) -> bool:
-        """Let the agents propose and take in a round; return whether any agent of this process said something."""
-        begin, transport, keeper = time.perf_counter(), self._transport, self._keeper
+    def run(self, round: int, *, alone: bool = False) -> bool:
+        """Let the agents propose and take in a round; return whether any agent of this process said something.
+
+        ``alone``: it is played again from the journal, of which nothing leaves.
+        """
+        begin, journal = time.perf_counter(), self._journal
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
-        taking = taking_part(self._nodes, now, self._graph)
+        taking = taking_part(self._nodes, now, None if self._chain is None else self._chain.graph)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:
-            number, members = self._attempts.begin(round) if keeper is None or round not in keeper.void else (0, ())
+            void = journal is not None and round in journal.void
+            number, members = (0, ()) if void else self._attempts.begin(round)
+            if void and round >= 0:
+                self._attempts.void.append(round)
             taking = [node for node in taking if node.id in members]
             for node in self._nodes:
                 node.door.attempt(number, members)
+        if journal is not None:
+            journal.recall(round, taking)
         together = self._together
         if together is not None:
             together.propose(round)
         else:
             propose_all(taking, round)
         solved = time.perf_counter()
-        for node in taking:
+        if journal is not None and not alone:
+            journal.note(round, taking)
+        for node in () if alone else taking:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
             if node.ledger.refused_at == round:
                 say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
-        if keeper is not None:
-            keeper.post(round, taking)
         if self._method.verb == "reduce":
-            self._sum(round)
+            self._sum(round, alone=alone)
         else:
             outgoing = {node.id: node.outgoing for node in self._nodes}
-            inbox = exchange(transport, outgoing, round, self._method.size)
+            inbox = self._past(round) if alone else exchange(self._transport, outgoing, round, self._method.size)
             self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
+            if journal is not None and not alone:
+                journal.hear(round, self.heard)
             if together is not None:
                 together.absorb(self.heard)
             for node in taking if together is None else ():
@@ -82,16 +96,35 @@ class Rounds:
         self.seconds["exchange"] += time.perf_counter() - solved
         return any(node.outgoing is not None for node in taking)
 
-    def _sum(self, round: int) -> None:
+    def _past(self, round: int) -> Inbox:
+        """Vectors that the agent of this process has heard in a round, by its journal."""
+        heard = self._host.heard_in(round)
+        vectors = {j: np.frombuffer(data, "<f8").astype(np.float64) for j, data in heard.vectors.items()}
+        return Inbox({node.id: vectors for node in self._nodes})
+
+    @property
+    def _host(self) -> Any:
+        return self._transport.world.start and self._transport.world.start.journal
+
+    def _sum(self, round: int, *, alone: bool) -> None:
         """Add up what the agents say, and let them take it in."""
         trees = self._trees.at(round)
-        outgoing = {node.id: node.outgoing for node in self._nodes}
-        total = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
-        summed = total
-        if self._attempts is not None:
-            assert isinstance(self._method, SumMethod)
-            spoken = [node.id for node in self._nodes if node.outgoing is not None]
-            total = self._attempts.judge(round, total, self._method.largest, spoken)
+        if alone:
+            heard = self._host.heard_in(round)
+            numbers = None if heard.total is None else np.frombuffer(heard.total, "<i8").astype(np.int64)
+            summed = total = None if numbers is None else Total(numbers, tuple(heard.agents))
+            if total is None and self._attempts is not None:
+                self._attempts.void.append(round)
+        else:
+            outgoing = {node.id: node.outgoing for node in self._nodes}
+            summed = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
+            total = summed
+            if self._attempts is not None:
+                assert isinstance(self._method, SumMethod)
+                spoken = [node.id for node in self._nodes if node.outgoing is not None]
+                total = self._attempts.judge(round, summed, self._method.largest, spoken)
+            if self._journal is not None and round >= 0:
+                self._journal.summed(round, total)
         tree = trees(frozenset(self._transport.away))
         if summed is not None and tree is not None:
             summed.value.flags.writeable = False  # one array for all agents of this process

@@ -13,7 +13,7 @@ from admmnet.holder.door import Door, answer_rows
 from admmnet.methods.agent import ReleasedRows
 from admmnet.methods.rows import AgentRows, rows_of
 from admmnet.running.node import AT_ONCE, Node, carried_out, held, proposal
-from admmnet.types import Total, Vector
+from admmnet.types import BEFORE, Total, Vector
 
 
 class Together:
@@ -31,7 +31,7 @@ class Together:
     def of(cls, nodes: Sequence[Node]) -> Together | None:
         """Agents as one; None where the method, or their states, are not such, or a door repeats earlier answers."""
         method: Any = nodes[0].method if nodes else None
-        plain = all(type(node.door) is Door and node.door.outbox is None for node in nodes)
+        plain = all(type(node.door) is Door and not _repeats(node.door) for node in nodes)
         if not (plain and vars(type(method)).get("by_rows", False)):
             return None
         found = rows_of([node.agent for node in nodes], summing=method.verb == "reduce")
@@ -68,8 +68,6 @@ class Together:
                 value = value if value.size else np.zeros((len(said), vectors.shape[1]), vectors.dtype)
                 own = np.add(part.places, some.start)[spoke]
                 value[own], said[own] = vectors, True
-            for node in self._nodes[some] if len(self._doors) > 1 else ():
-                node.ledger.commit()  # lines of very many would take memory until the round's commit
         return ReleasedRows(value, said) if said.any() else REFUSED
 
     def nothing(self, round: int) -> None:
@@ -95,3 +93,8 @@ class Together:
     def settle(self) -> None:
         """Give every agent all of its state."""
         self._state.give_back(self._rows.agents, whole=True)
+
+
+def _repeats(door: Door) -> bool:
+    """Whether a door may repeat answers, or be silent where it has answered."""
+    return door.outbox is not None and door.outbox.known(BEFORE + 1)

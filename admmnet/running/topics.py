@@ -16,7 +16,7 @@ from admmnet.record.forms import AgentEntry
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq.topics import Topic, Topics
 from admmnet.transport.zmq.wire import Name, Round
-from admmnet.types import BEFORE, Figure
+from admmnet.types import Figure
 
 MOST_RECORDS = 2**40
 """Largest number of records or features that another process is believed: sums of these are exact in float64."""
@@ -101,9 +101,7 @@ TABLE = {
     "left": Topic(Shares, _own("values")),
     "ratio": Topic(Shares, _own("values")),
     "masks": Topic(MaskKeys, _own("values")),
-    "offers": Topic(tuple[Name, list[Round]]),
     "answered": Topic(tuple[Round, Round]),
-    "stages": Topic(tuple[Hexadecimal, Annotated[int, Meta(ge=BEFORE, lt=2**31)], list[Round]]),
     "found": Topic(Hexadecimal),
     "listens": Topic(bool),
     "verdict": Topic(Annotated[float, Meta(ge=0.0, le=9.0)]),

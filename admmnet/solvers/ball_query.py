@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,11 +60,6 @@ class BallQuery:
         self.gap = gap
         self._least = query_settings(radius, gap)[1]  # mu s (R - s) <= mu R^2 / 4 = 7 gap / 16
         self.state = BallState(self._least)
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """All state by name, as `LocalSolver.states`; without a block's, which is its own."""
-        return {"query": self.state} | self._solver.states
 
     def ask(self, center: Vector) -> float:
         """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q, never above it; or raise ``RunError``."""

@@ -55,11 +55,6 @@ class AnySolver:
         self.X, self.y, self.loss, self.row_norm, self.kernel = X, y, loss, row_norm, kernel
         self.compiled = Compiled.of(kernel, loss, X, y)
 
-    @property
-    def states(self) -> dict[str, Any]:
-        """What it has learnt, by name: dataclasses to be read and set field by field; a block's are its own."""
-        return {}
-
     def fresh(self) -> AnySolver:
         """Return another solver of the same records that has learnt nothing."""
         raise NotImplementedError

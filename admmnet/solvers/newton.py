@@ -83,11 +83,6 @@ class LocalSolver(AnySolver):
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
 
-    @property
-    def states(self) -> dict[str, Any]:
-        """Where it starts, and what it has learnt."""
-        return {"solver": self.state} | ({} if self.learnt is None else {"learnt": self.learnt})
-
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
         return type(self)(self.X, self.y, self.loss, self.kernel)

@@ -1,7 +1,6 @@
 """A start of a run over hosts of their own, once its processes have formed it (docs/protocol.md)."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -38,12 +37,9 @@ class Begun(Struct):
     """Sign an end whose files are on the disk; finish.json, once a quorum of agents has signed it."""
     history: list[Any] = field(default_factory=list)
     """This start and those before it, for the summary."""
-    hold: Callable[[Path], object] | None = None
-    """Keep every other run out of the run folder as long as this process goes on with it; None: this start alone does.
-    """
-    note_model: Callable[[str], None] = lambda name: None
-    """Have a hash of this agent's model and ledger on the disk: it signs no other end."""
-    new: bool = True
-    """Whether no member has had a folder of the run."""
+    fold: int = 0
+    """Rounds that this agent plays again by itself, from what it has heard."""
+    journal: Any = None
+    """That of this agent; None where one command has started all, and they write one folder."""
     ledger: Any = None
     """That of this agent, once it is open, in a run without a seed."""

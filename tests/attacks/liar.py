@@ -405,7 +405,7 @@ LIES: dict[str, tuple[str, Callable[[int], None]]] = {
     # no evidence
     "c": (FREE, on_here(lambda h, k: replace(h, c=10**6))),
     "c-low": (FREE, on_here(lambda h, k: replace(h, c=-5))),
-    "at": (FREE, on_here(lambda h, k: replace(h, at=10**6, low=10**6))),
+    "at": (FREE, on_here(lambda h, k: replace(h, at=10**6, first=10**6))),
     "at-low": (FREE, on_here(lambda h, k: replace(h, at=-4, low=-4))),
     "plan": (FREE, on_here(lambda h, k: replace(h, plan="cd" * 32))),
     "rounds": (FREE, on_here(lambda h, k: replace(h, rounds=1))),

@@ -34,7 +34,7 @@ def attacked(folder: Path, **settings: Any) -> Any:
         "topology": "ring:4",
         "rounds": 12,
         "epsilon": 2.0,
-        "seed": 3,
+        **({"simulate": True} if "account" in settings else {"seed": 3}),
     }
     return run(**common, offline=OFTEN, out=folder / "run", **settings)
 

@@ -101,7 +101,7 @@ def shown(cells: str, capsys: pytest.CaptureFixture[str]) -> tuple[Any, ...]:
     words = (
         "run --data mine.csv --schema schema.json --algorithm noisy-gd --agents 2 --rounds 2 --epsilon 2 --delta 1e-4"
     )
-    more = "--no-test --no-account --encode private --whiten on --checkpoint-every 1 --quiet --out"
+    more = "--no-test --no-account --encode private --whiten on --quiet --out"
     code = run_command_line([*words.split(), *more.split(), "one"])
     said = capsys.readouterr()
     files: dict[str, Any] = {}

@@ -15,7 +15,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
 from admmnet.record.reader import check_account
 from tests.interrupted_runs import Place
 from tests.privacy.accounts import header_of, opened
@@ -95,14 +95,15 @@ def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
     account = opened(tmp_path)
     account.filter = account.began = limit
     ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=account)
-    place = ledger.place(0)
-    ledger.close()
+    ledger.charge(0, event)
+    since = Journaled().then(ledger.take())  # a crash has kept it from both
+    ledger.close(commit=False)
     other = opened(tmp_path, epsilon=raised)
     assert other.filter is not None
     other.begin(header_of(other.filter))
     other.close()
-    since = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
-    again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=since)
-    resumed = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=again, since=place)
-    assert resumed.affords([event]) is fits
+    began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
+    again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=began)
+    resumed = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=again, since=since)
+    assert (resumed.void, resumed.events) == ((None, 1) if fits else (0, 0))
     resumed.close()

@@ -15,7 +15,6 @@ from admmnet.errors import RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
-from admmnet.running.checkpoint.choosing import _offer
 from admmnet.running.summary import Word, heard
 from admmnet.running.told import nominal_of, target_of
 from admmnet.transport import Transport, World
@@ -181,13 +180,3 @@ def test_the_first_process_chooses_the_name_of_a_shared_folder() -> None:
             return ["runs/20260101-101010-pp-admm-2", value]
 
     assert str(records.agreed_folder(Second(), "pp-admm")) == "runs/20260101-101010-pp-admm-2"
-
-
-def test_offers_of_checkpoints_are_read_with_care() -> None:
-    assert _offer(["ab", [7, 5]]) == ("ab", {5, 7})
-    assert _offer(["ab" * 99, ["7", None, 5]]) == ("ab" * 8, {5})
-    for junk in JUNK:
-        for said in (junk, [junk, junk], [junk, [junk]]):
-            name, whole = _offer(said)
-            assert len(name) <= 16
-            assert {type(done) for done in whole} <= {int}, "which are held against this process's own"

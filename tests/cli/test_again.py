@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig
-from admmnet.cli.again import Starts, keeping
+from admmnet.cli.again import Starts
 from admmnet.cli.agent import open_agent
 from admmnet.errors import RequestError, StartEnded
-from admmnet.running.journal import Journal
+from admmnet.running.starts import HostJournal
 from admmnet.transport.begun import NEVER
 from admmnet.transport.hosts.network import make_network
 from admmnet.transport.zmq.meeting import Start, setting
@@ -25,44 +25,36 @@ ENDED = StartEnded("a line was cut")
 
 def settings(folder: Path, **others: Any) -> RunConfig:
     how: dict[str, Any] = {"algorithm": "pp-admm", "seed": 1, "transport": "zmq", "agents": 3, "topology": "ring:3"}
-    return keeping(RunConfig(**(how | {"out": str(folder)} | others)))
+    return RunConfig(**(how | {"out": str(folder)} | others))
 
 
-def starts(folder: Path, *, goes_on: bool = True) -> Starts:
+def starts(folder: Path) -> Starts:
     member: Any = SimpleNamespace(quit=lambda error: None)
-    return Starts(member, Journal(folder, 0, 3, seeded=True), folder, goes_on=goes_on)
+    return Starts(member, HostJournal(folder, 0, 3, seeded=True), folder)
 
 
 def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:
     assert starts(tmp_path).ended(settings(tmp_path), ENDED).out == str(tmp_path)
     with pytest.raises(RunEnded):
         starts(tmp_path).ended(settings(tmp_path), RunEnded("agent 1 was asked for too much", 2))
-    with pytest.raises(StartEnded):
-        starts(tmp_path, goes_on=False).ended(settings(tmp_path), ENDED)
 
 
 def test_what_an_agent_says_of_its_settings_is_what_was_given(tmp_path: Path) -> None:
     """Also in a later start, when an earlier one has filled in what was left to it."""
     peers, identities = plain(3)
     network = make_network("ring:3", [(0, 1), (0, 2), (1, 2)], peers, f"ipc://{tmp_path}/relay")
-    own = Journal(tmp_path, 0, 3, seeded=False)
+    own = HostJournal(tmp_path, 0, 3, seeded=False)
     said = []
     for beta in ("auto", 1e-8):
-        member = open_agent(network, 0, settings(tmp_path, beta=beta), own, identities[0], shared=False)
+        member = open_agent(network, 0, settings(tmp_path, beta=beta), own, identities[0])
         member.close()
         said.append(member.settings)
         start = Start("a" * 64, "a" * 64, [0, 1, 2], list(network.edges), "go on", NEVER, "a" * 64, "", {})
-        own.begun(start, member.settings, 3, {}, "")
+        own.begun(start, member.settings, 3, "")
         own.let_go()
-        own = Journal(tmp_path, 0, 3, seeded=False)
+        own = HostJournal(tmp_path, 0, 3, seeded=False)
     assert said[0] == said[1]
     assert said[0]["beta"] == setting("auto")
-
-
-def test_there_are_checkpoints_to_go_on_from(tmp_path: Path) -> None:
-    assert settings(tmp_path).checkpoint_every == 1
-    with pytest.raises(RequestError, match="a checkpoint of every round"):
-        settings(tmp_path, checkpoint_every=3)
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:

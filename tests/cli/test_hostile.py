@@ -251,7 +251,8 @@ sys.exit(run_command_line({words!r}))
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 3, ended.stderr
-    assert ended.stderr.startswith("admmnet: cannot write the ledger new/ledger/agent-00")
+    what = "the ledger new/ledger/agent-00" if mode[0] == "--seed" else "new/journal.bin: "
+    assert ended.stderr.startswith(f"admmnet: cannot write {what}")
     assert ended.stderr.count("\n") == 1, ended.stderr
     assert not (folder / "new" / "summary.json").exists()
 

@@ -16,7 +16,7 @@ from admmnet.evidence.follow import Sight, look
 from admmnet.forms import encode, read_form
 from admmnet.record.folder import hold, is_held
 from admmnet.record.forms import StartEntry, Summary
-from admmnet.running.journal import Journal
+from admmnet.running.starts import HostJournal
 from tests.command_runs import Admmnet
 from tests.people_runs import small, stopping
 
@@ -116,7 +116,7 @@ def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, watch: Admmnet)
     run(small(people, tmp_path / "stopped", seed=0), on_round=stopping(1, StopRun))
     out = watch.ok(tmp_path / "stopped").out
     assert out.splitlines()[1].startswith("finished: stopped by on_round, round 2 of 3, ")
-    config = small(people, tmp_path / "broken", seed=0, checkpoint_every=1)
+    config = small(people, tmp_path / "broken", seed=0)
     with pytest.raises(ZeroDivisionError):
         run(config, on_round=stopping(1, ZeroDivisionError))
     code, out, _ = watch(tmp_path / "broken", "--once")
@@ -153,15 +153,15 @@ def test_one_look_at_a_run_that_goes_on(people: str, tmp_path: Path, watch: Admm
 
 
 def test_a_run_that_goes_on_is_seen_where_it_stands(people: str, tmp_path: Path) -> None:
-    """What stood in metrics.csv before it was cut back does not count any more."""
+    """What its ledgers hold was done; its rounds are played again, and measured again."""
     folder = tmp_path / "run"
-    settings = {"rounds": 6, "checkpoint_every": 3, **PRIVATE}
+    settings = {"rounds": 6, **PRIVATE}
     with pytest.raises(ZeroDivisionError):
         run(small(people, folder, **settings), on_round=stopping(4, ZeroDivisionError))
     assert (look(folder).phase, look(folder).done) == ("broken", 5)
     done: list[int] = []
     run(resume=str(folder), on_round=lambda event: done.append(look(folder).done))
-    assert done == [4, 5, 6]
+    assert done == [4, 4, 4, 4, 5, 6]
     assert look(folder).phase == "finished"
 
 
@@ -200,7 +200,6 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watc
     assert [agent for agent, value in spent.items() if value is not None] == [2]
     (tmp_path / "part/summary.json").unlink()
     (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
-    (tmp_path / "part/checkpoint/000001").mkdir(parents=True)
     code, out, _ = watch(tmp_path / "part", "--once")
     assert code == 3
     assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
@@ -244,7 +243,7 @@ def test_looking_does_not_keep_a_run_out(people: str, tmp_path: Path, monkeypatc
 def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
     """Also a folder that was emptied, because all begin anew; it takes no lock twice, and none stays behind."""
     folder = tmp_path
-    memory = Journal(folder, 0, 3, seeded=True)
+    memory = HostJournal(folder, 0, 3, seeded=True)
     for content in ("first", "second"):
         (folder / "config.toml").unlink(missing_ok=True)
         (folder / "config.toml").write_text(content)
@@ -252,7 +251,7 @@ def test_an_agent_keeps_its_folder_from_start_to_start(tmp_path: Path) -> None:
             memory.hold(folder)
             assert is_held(folder) is True
             with pytest.raises(RequestError, match="is in use by another run"):
-                Journal(folder, 0, 3, seeded=True).hold(folder)
+                HostJournal(folder, 0, 3, seeded=True).hold(folder)
     memory.let_go()
     assert is_held(folder) is False
 

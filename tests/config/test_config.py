@@ -255,11 +255,9 @@ def test_deadlines_and_a_block_of_one_go_with_processes(tmp_path: Path) -> None:
     assert (config.heartbeat_deadline, config.block) == (3.0, 1)
 
 
-def test_checkpoints_of_what_cannot_go_on_need_a_seed() -> None:
-    assert RunConfig(algorithm="dp-sgd", seed=0, checkpoint_every=1).checkpoint_every == 1
-    for asked in ({"checkpoint_every": 1}, {"resume": "here"}):
-        with pytest.raises(RequestError, match="checkpoints do not go with dp-sgd without a seed"):
-            RunConfig(algorithm="dp-sgd", **asked)
+def test_a_seed_and_an_account_exclude_each_other() -> None:
+    with pytest.raises(RequestError, match="seed = 0 and account = 'here' exclude each other: whoever has the seed"):
+        RunConfig(algorithm="pp-admm", seed=0, account="here")
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from admmnet.config.toml import settings_digest, to_toml
 from admmnet.graph.specs import TOPOLOGIES
 from admmnet.methods import METHODS, TAKEN, single_sites
 from admmnet.registry import Registry
-from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import public_settings
+from admmnet.running.resume import resumed_config
 from admmnet.solvers.losses import LOSSES
 from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place, assert_same
@@ -264,7 +264,7 @@ def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
 def test_a_run_folder_whose_method_is_not_installed(
     name: str, place: Place, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm=name, rounds=3)
+    cut = place.interrupted("cut", 1, algorithm=name, rounds=3)
     whole = place.whole("whole", algorithm=name, rounds=2)
     (Path(sys.path[0]) / "stranger.py").unlink()
     (Path(sys.path[0]) / "stranger-1.0.dist-info/entry_points.txt").unlink()
@@ -283,7 +283,7 @@ def test_a_run_folder_whose_method_is_not_installed(
 
 def test_a_run_that_goes_on_keeps_what_changes_numbers(place: Place) -> None:
     method: dict[str, Any] = {"algorithm": "mine", "momentum": 0.25, "rounds": 3}
-    cut = place.interrupted("cut", 1, checkpoint_every=1, **method)
+    cut = place.interrupted("cut", 1, **method)
     with pytest.raises(RequestError, match=r"momentum = 0\.5"):
         resumed_config(cut, {"momentum": 0.5})
     assert_same(place.resume(cut, patience=5), place.whole("whole", **method))

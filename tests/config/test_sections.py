@@ -88,7 +88,7 @@ def test_the_check_sees_them(code: str, found: list[str], tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "given",
     [
-        {"algorithm": "ipp-admm", "seed": 0, "rounds": 2, "checkpoint_every": 1},
+        {"algorithm": "ipp-admm", "seed": 0, "rounds": 2},
         {"algorithm": "noisy-gd", "no_test": True, "private": True, "trust": "masked", "colluders": 1},
         {"algorithm": "dp-sgd", "seed": 0, "epsilon": 8.0},
     ],

@@ -64,7 +64,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_learns_and_its_ledgers_verify(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run(algorithm=name, epsilon=EPSILON, seed=SEED, checkpoint_every=7, out=str(tmp_path / "run"))
+    result = run(algorithm=name, epsilon=EPSILON, seed=SEED, out=str(tmp_path / "run"))
     rounds = 60 if name == "linear-admm" else 30
     assert all(ledger.finished and len(ledger.events) == rounds for ledger in result.ledgers)
     privacy = result.summary["privacy"]
@@ -93,7 +93,7 @@ def test_state_of_its_own_survives(method: dict[str, Any], place: Place) -> None
     if method["algorithm"] == "noisy-descent":
         method |= {"topology": None, "momentum": 0.7}
     method.setdefault("rounds", "auto")
-    cut = place.interrupted("cut", 3, checkpoint_every=1, **method)
+    cut = place.interrupted("cut", 3, **method)
     assert_same(place.resume(cut), place.whole("whole", **method))
 
 

@@ -20,7 +20,6 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.filters import Count
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
-from admmnet.types import BEFORE
 from tests.solvers.problems import problem
 
 from .doors import ASKED, COSTS, LOGISTIC, D
@@ -172,7 +171,7 @@ def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
 def test_a_fault_of_one_is_no_refusal_of_others() -> None:
     block, odd = Block(ASKED["output"], [9] * 5, refuses=None), Ask(ASKED["output"], (object(),))  # type: ignore[arg-type]
     for door in block.doors:
-        door.outbox = Outbox("first", {}, BEFORE)
+        door.outbox = Outbox()
     with pytest.raises(RequestError, match="object is no measurement"):
         answer_all(block.doors, [odd if k == 3 else Ask(ASKED["output"]) for k in range(5)], 0)
     assert not any(door.outbox.take() for door in block.doors if door.outbox is not None)

@@ -40,13 +40,7 @@ SHARDS = {
     ("admmnet/running/references.py", "_pooled"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
-SECRETS = {
-    ("admmnet/running/checkpoint/keeper.py", "restore"),
-    ("admmnet/running/checkpoint/keeper.py", "_solver_of"),
-    ("admmnet/running/checkpoint/state.py", "node_state"),
-    ("admmnet/running/checkpoint/restoring.py", "restore_node"),
-    ("admmnet/running/node.py", "closing"),
-}
+SECRETS = {("admmnet/running/node.py", "closing")}
 """Functions that may look behind a door, which opens in simulations alone."""
 SIMULATED = {
     # a run's mode decides
@@ -308,7 +302,7 @@ PLANTED: list[tuple[str, str, str]] = [
     ("private attributes", METHOD, "import operator\nf = operator.attrgetter('_shards')"),
     ("private attributes", METHOD, "f = lambda holder: holder._make_solvers(None)"),
     ("secrets", ABOVE, "def f(node): return node.door.secret.solver.X"),
-    ("secrets", "admmnet/running/checkpoint/state.py", "def other(door): return door.secret"),
+    ("secrets", "admmnet/running/journal.py", "def other(door): return door.secret"),
     ("secrets", METHOD, "from admmnet.holder.secrets import Secret"),
     ("secrets", METHOD, "import admmnet.holder.secrets"),
     ("secrets", METHOD, "from admmnet.holder.answers import measurement"),

@@ -16,7 +16,6 @@ from admmnet.privacy.events import Laplace
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
-from admmnet.types import BEFORE
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
@@ -148,10 +147,10 @@ def test_a_start_that_was_killed_before_its_broadcast_says_nothing_in_that_round
     """The candidate is gone with its process: the yes comes again, and the broadcast is no question of that round."""
     book = Book()
     first, second = (door_of(book) for _ in range(2))
-    first.outbox = Outbox("first", {}, BEFORE)
+    first.outbox = Outbox()
     ask(first, ASKED["comparison"])
     charged = [*book.charged]
-    second.outbox = Outbox("second", {0: first.outbox.take()}, 0)
+    second.outbox = Outbox({0: first.outbox.take()}, last=0)
     assert isinstance(ask(second, ASKED["comparison"]), Released)
     assert ask(second, ASKED["broadcast"]) is REFUSED
     with pytest.raises(RequestError, match="without the comparison that found its candidate"):

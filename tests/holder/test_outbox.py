@@ -2,99 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from admmnet.errors import CheckFailed
-from admmnet.forms import decode, encode
-from admmnet.holder.answers import NO, REFUSED, Ask, Released
-from admmnet.holder.door import Door
+from admmnet.holder.answers import NO, REFUSED, Ask, Part, Released
+from admmnet.holder.door import Door, answer_all
 from admmnet.holder.measurements import NoisyGradient
-from admmnet.holder.outbox import Answered, Outbox, question_hash
+from admmnet.holder.outbox import Answered, Outbox, question_hashes
 from admmnet.masking import Attempt
 from admmnet.methods.agent import Agent, AgentPlan
-from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.privacy.events import NoRecords
 from admmnet.running.node import carried_out, proposal
-from admmnet.transport.begun import Begun
 from admmnet.types import BEFORE
+
+from .doors import ASKED, CENTRE, COSTS, Book, ask, door_of
 
 ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))
 VALUES: list[Any] = [np.array([1.5, -0.0]), np.array([2**62, -1]), True]
 
 
+def hashed(question: Any, round: int = 3, attempt: Attempt | None = None, rows: Any = None) -> list[bytes]:
+    known: Any = SimpleNamespace(attempt=attempt)
+    if rows is None and question.free:
+        rows = getattr(question, question.free)[None]
+    return question_hashes(round, Part(question, known, list(range(1 if rows is None else len(rows))), rows, []))
+
+
 def kept(*answers: tuple[NoisyGradient, Any], round: int = 3) -> dict[int, list[Answered]]:
-    first = Outbox("first", {}, BEFORE)
-    for question, answer in answers:
-        first.add(round, question, answer)
+    first = Outbox()
+    for question, value in answers:
+        (own,) = hashed(question, round)
+        first.add(own, value)
     return {round: first.take()}
 
 
-@pytest.mark.parametrize("answer", [NO, REFUSED, *(Released(value, ONE) for value in VALUES)])
-def test_an_answer_comes_again_bit_by_bit(answer: Any) -> None:
-    again: Any = Outbox("second", kept((ONE, answer)), 3).repeated(3, ONE)
-    assert type(again) is type(answer)
-    if isinstance(again, Released):
-        assert np.asarray(again.value).tobytes() == np.asarray(answer.value).tobytes()
-        assert again.used is ONE
-    else:
-        assert again is answer
+@pytest.mark.parametrize("value", [None, False, REFUSED, *VALUES])
+def test_an_answer_comes_again_bit_by_bit(value: Any) -> None:
+    again: Any = Outbox(kept((ONE, value)), last=3).repeated(3, ONE, *hashed(ONE))
+    if value is REFUSED or value is None or value is False:
+        assert again is (REFUSED if value is REFUSED else NO)
+        return
+    assert np.asarray(again.value).tobytes() == np.asarray(value).tobytes()
+    assert np.asarray(again.value).dtype == np.asarray(value).dtype
+    assert again.used is ONE
 
 
 def test_questions_come_in_their_order() -> None:
-    said = kept((ONE, NO), (OTHER, Released(True, OTHER)))
-    box = Outbox("second", said, 3)
-    assert box.repeated(3, ONE) is NO
-    assert isinstance(box.repeated(3, OTHER), Released)
-    assert box.silent is None
-    assert box.repeated(3, ONE) is REFUSED, "more than was asked"
-    swapped = Outbox("second", said, 3)
-    assert [swapped.repeated(3, question) for question in (OTHER, OTHER)] == [REFUSED] * 2
-    assert swapped.silent == 3
+    said = kept((ONE, None), (OTHER, True))
+    box = Outbox(said, last=3)
+    assert box.repeated(3, ONE, *hashed(ONE)) is NO
+    assert isinstance(box.repeated(3, OTHER, *hashed(OTHER)), Released)
+    assert not box.silent(3)
+    assert box.repeated(3, ONE, *hashed(ONE)) is REFUSED, "more than was asked"
+    assert box.silent(3)
+    swapped = Outbox(said, last=3)
+    assert [swapped.repeated(3, question, *hashed(question)) for question in (OTHER, OTHER)] == [REFUSED] * 2
+    assert swapped.silent(3)
 
 
-@pytest.mark.parametrize(
-    ("charged", "asked"), [(BEFORE, {2: False, 4: True, 5: True}), (4, {4: True}), (6, {4: False, 5: False, 6: True})]
-)
-def test_which_rounds_ask_the_door(charged: int, asked: dict[int, bool]) -> None:
-    for round, fresh in asked.items():
-        assert (Outbox("second", kept((ONE, NO)), charged).repeated(round, ONE) is None) is fresh
-    assert Outbox("second", {}, BEFORE).repeated(-3, ONE) is None
-
-
-def test_a_changed_start_asks_nothing_in_the_round_that_was_charged_last() -> None:
-    begun, agent = Begun("b" * 64, 3, (0, 1), ((0, 1),), "go on", round=3, changed=3), SimpleNamespace(id=0)
-    keeper: Any = SimpleNamespace(_jump=0, kept=True, starts=[SimpleNamespace(name="second")])
-    keeper.past = {0: SimpleNamespace(marks=frozenset(), answers={})}
-    charges: list[int] = []
-    for now, first in ((begun, 4), (replace(begun, rule="replay"), 3), (replace(begun, changed=None), 3), (None, 3)):
-        keeper._transport = SimpleNamespace(world=SimpleNamespace(start=now))
-        ledger: Any = SimpleNamespace(charged=3, charge=lambda round, event: charges.append(round))
-        agent.ledger, agent.door = ledger, object.__new__(Door)
-        agent.door._ledger, agent.door._secret = ledger, SimpleNamespace(marks=frozenset())
-        Keeper.open_outboxes(keeper, [agent])  # type: ignore[list-item]
-        asked = [round for round in range(2, 6) if agent.door.outbox.repeated(round, ONE) is None]
-        assert asked[0] == first
-        for round in (3, 4):
-            agent.door.nothing(round)
-        assert charges.pop() == 4
-        assert not charges
+def test_in_which_rounds_the_door_is_asked() -> None:
+    for last, silent_until, known, silent in (
+        (BEFORE, BEFORE, range(0), range(0)),
+        (4, BEFORE, range(5), range(0)),
+        (4, 6, range(7), range(5, 7)),  # rounds of another start, whose answers are not known any more
+        (6, 4, range(7), range(0)),
+    ):
+        box = Outbox(last=last, silent_until=silent_until)
+        assert [box.known(round) for round in range(9)] == [round in known for round in range(9)]
+        assert [box.silent(round) for round in range(9)] == [round in silent for round in range(9)]
 
 
 def test_a_hash_is_of_all_that_was_asked() -> None:
-    attempts = [None, Attempt(1, (0, 1, 2), 1), Attempt(1, (0, 1), 1)]
-    hashes = {question_hash(*words) for words in (("a", 1, ONE), ("b", 1, ONE), ("a", 2, ONE), ("a", 1, OTHER))}
-    hashes |= {question_hash("a", 1, ONE, attempt) for attempt in attempts}
-    hashes |= {
-        question_hash("a", 1, NoisyGradient(np.zeros(2), 2.0)),
-        question_hash("a", 1, NoisyGradient(-ONE.here, 1.0)),
-    }
-    assert len(hashes) == 8
-    assert question_hash("a", 1, ONE, attempts[1]) == question_hash("a", 1, ONE, Attempt(9, (0, 1, 2), 1))
+    attempts = [None, Attempt(1, (0, 1, 2), 1), Attempt(1, (0, 1), 1), Attempt(1, (0, 1, 2), 2)]
+    asked = [(ONE, 3), (ONE, 4), (OTHER, 3), (NoisyGradient(-ONE.here, 1.0), 3), (NoisyGradient(ONE.here, 2.0), 3)]
+    hashes = {*(hashed(*one)[0] for one in asked), *(hashed(ONE, 3, attempt)[0] for attempt in attempts)}
+    assert len(hashes) == 5 + 3
+    assert hashed(ONE, 3, attempts[1]) == hashed(ONE, 3, Attempt(9, (0, 1, 2), 1)), "whichever attempt it was"
+    solve, rows = ASKED["objective"], np.array([CENTRE, -CENTRE])
+    assert hashed(solve, rows=rows) == [*(hashed(solve.placed(row))[0] for row in rows)], "together or alone"
+
+
+def open_door(**box: Any) -> tuple[Door, Book]:
+    book = Book()
+    door = door_of(book)
+    door.outbox = Outbox(**box)
+    return door, book
+
+
+def answered(name: str = "gradient") -> tuple[Any, list[Answered]]:
+    door, _ = open_door()
+    said = ask(door, ASKED[name], round=3)
+    assert door.outbox is not None
+    return said, door.outbox.take()
+
+
+@pytest.mark.parametrize("names", [("gradient", "objective"), ("joining gate",), ("held gate",), ("gradient sum",)])
+def test_what_was_answered_is_answered_as_it_was_then_and_costs_nothing(names: Sequence[str]) -> None:
+    door, _ = open_door()
+    said = [ask(door, ASKED[name], round=3) for name in names]
+    assert door.outbox is not None
+    again, book = open_door(earlier={3: door.outbox.take()}, last=3)
+    assert again.outbox is not None
+    for name, first in zip(names, said, strict=True):
+        second: Any = ask(again, ASKED[name], round=3)
+        assert type(second) is type(first)
+        if isinstance(first, Released):
+            assert np.asarray(second.value).tobytes() == np.asarray(first.value).tobytes()
+            assert type(second.used) is type(first.used)
+    assert (book.log, again.outbox.fresh) == ([], []), "nothing is charged, drawn, or noted again"
+    ask(again, ASKED[names[0]], round=4)
+    assert book.charged == list(COSTS[names[0]])
+    assert len(again.outbox.take()) == 1
+
+
+def test_a_refusal_is_noted_and_stands() -> None:
+    book = Book(lambda events: False)
+    door = door_of(book)
+    door.outbox = Outbox()
+    assert ask(door, ASKED["gradient"], round=3) is REFUSED
+    (noted,) = door.outbox.take()
+    assert (noted.kind, noted.data) == ("refused", b"")
+    again, other = open_door(earlier={3: [noted]}, last=3)
+    assert ask(again, ASKED["gradient"], round=3) is REFUSED
+    assert other.log == ["refused"], "the ledger knows it as refused, whatever it affords"
+
+
+def test_another_question_is_refused_without_a_mark_in_the_ledger() -> None:
+    _, noted = answered()
+    again, book = open_door(earlier={3: noted}, last=3)
+    other = NoisyGradient(2.0 * CENTRE, 0.05)
+    assert ask(again, other, round=3) is REFUSED
+    assert book.log == []
+    assert again.outbox is not None
+    assert again.outbox.silent(3)
+
+
+def test_doors_of_a_block_repeat_and_ask_at_the_same_time() -> None:
+    """One of them is a round ahead: it repeats, the other one is asked and charged."""
+    said, noted = answered()
+    (one, first), (two, second) = open_door(earlier={3: noted}, last=3), open_door(last=2)
+    found: list[Any] = answer_all([one, two], [Ask(ASKED["gradient"])] * 2, 3)
+    assert found[0].value.tobytes() == said.value.tobytes()
+    assert (first.charged, second.charged) == ([], list(COSTS["gradient"]))
+    assert one.outbox is not None
+    assert two.outbox is not None
+    assert (len(one.outbox.fresh), len(two.outbox.fresh)) == (0, 1)
+
+
+def test_a_message_of_nothing_is_noted_once() -> None:
+    door, book = open_door(last=3, silent_until=5)
+    for round in range(8):
+        door.nothing(round)
+    assert book.log == [NoRecords()] * 2
 
 
 class Stubborn:
@@ -109,10 +173,10 @@ class Repeating:
     """A door that has answered another question."""
 
     def __init__(self) -> None:
-        self.outbox = Outbox("second", kept((ONE, NO)), 3)
+        self.outbox = Outbox(kept((ONE, None)), last=3)
 
-    def answer(self, ask: Ask, round: int) -> Any:
-        return self.outbox.repeated(round, ask.measurement)
+    def answer(self, asked: Ask, round: int) -> Any:
+        return self.outbox.repeated(round, asked.measurement, *hashed(asked.measurement))
 
 
 def test_a_method_cannot_break_the_silence() -> None:
@@ -123,5 +187,5 @@ def test_a_method_cannot_break_the_silence() -> None:
 
 @pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])
 def test_bytes_that_are_no_numbers_are_refused(kind: Any, data: bytes) -> None:
-    with pytest.raises(CheckFailed, match=f"{len(data)} bytes are no numbers"):
-        decode(Answered, encode({"start": "first", "question": "0" * 64, "kind": kind, "data": data}))
+    with pytest.raises(msgspec.ValidationError, match=f"{len(data)} bytes are no numbers"):
+        msgspec.msgpack.decode(msgspec.msgpack.encode([b"0" * 16, kind, data]), type=Answered)

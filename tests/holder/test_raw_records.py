@@ -161,8 +161,3 @@ def context(holder: Holder, asked: OnGrid) -> bytes:
     at.attempt(1, (0, 1, 2))
     at.answer(Ask(asked), 0)
     return asked.context(at._known)
-
-
-def test_fingerprints_of_raw_records_differ() -> None:
-    prints = {SimulatedHolder(raw(seed), np.ones(N)).fingerprint() for seed in (0, 1, 1)}
-    assert len(prints) == 2

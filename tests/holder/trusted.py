@@ -25,7 +25,6 @@ FOLDERS = {
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts contract entrance loading loop node plan rounds together",
-    "running/checkpoint": "state",
     "solvers": "_kernel.c accurate ball_query certificate kernel losses newton radius softmax wide",
     "solvers/blocks": "*",
 }

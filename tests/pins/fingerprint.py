@@ -6,7 +6,8 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,8 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
+from admmnet.rng import AgentStreams
+from admmnet.running import loop
 
 from .settings import FILES, PLACES, Setting
 
@@ -43,13 +46,25 @@ def run_setting(setting: Setting, folder: Path) -> Fingerprint:
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     if setting.before is not None:
-        run(RunConfig(**placed(setting.before, folder), out=str(folder / "before")))
-    values: dict[str, Any] = placed(setting.values, folder) | {"out": str(folder / "run")}
+        with seeded_by_hand(setting.before) as before:
+            run(RunConfig(**placed(before, folder), out=str(folder / "before")))
+        with seeded_by_hand(setting.values) as values:
+            run(RunConfig(**placed(values, folder), out=str(folder / "run")))
+        return fingerprint(folder / "run")
+    values = placed(setting.values, folder) | {"out": str(folder / "run")}
     if setting.interrupt is not None:
         _interrupt(RunConfig(**values), setting.interrupt)
         values["resume"] = values["out"]
     run(RunConfig(**values))
     return fingerprint(folder / "run")
+
+
+@contextmanager
+def seeded_by_hand(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Settings of a simulation without a seed, as an account needs it, whose noise is that of the seed all the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "AgentStreams", lambda agent, seed: AgentStreams(agent, values["seed"]))
+        yield {**values, "seed": None, "simulate": True}
 
 
 def _interrupt(config: RunConfig, after: int) -> None:

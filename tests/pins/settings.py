@@ -46,7 +46,7 @@ def _baseline(algorithm: str, method: str = "proven", **values: Any) -> Setting:
 
 
 def _resumed(setting: Setting, after: int) -> Setting:
-    return Setting({**setting.values, "checkpoint_every": 2}, interrupt=after)
+    return Setting(setting.values, interrupt=after)
 
 
 MANY: dict[str, Any] = {"topology": "torus:5x8", "block": 8}

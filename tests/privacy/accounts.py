@@ -44,11 +44,11 @@ class Place(NamedTuple):
 
     def words(self, name: str, *more: str) -> list[str]:
         common = ["run", "--data", self.data, "--topology", "path:3", "--rounds", "3", "--quiet"]
-        common += ["--seed", "1", "--delta", "1e-4"]
+        common += ["--simulate", "--delta", "1e-4"]
         return [*common, "--account", str(self.account), "-o", str(self.folder / name), *more]
 
     def run(self, name: str, **settings: Any) -> RunResult:
-        values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 3, "seed": 1}
+        values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 3, "simulate": True}
         values |= {"delta": 1e-4} | settings
         account, out = str(self.account), str(self.folder / name)
         return run(RunConfig(data=self.data, account=account, out=out, **values))

@@ -169,7 +169,7 @@ def test_an_agent_alone_misses_its_account(place: Place) -> None:
     """A host of its own, whose folder holds one account."""
     config = RunConfig(algorithm="pp-admm", rounds=1, delta=1e-4, account=str(place.account))
     counts = {0: 70, 1: 70, 2: 70}
-    given = config.sections.method, records_of(config.request, 3, config.mode, seeded=False), counts, [2]
+    given = config.sections.method, records_of(config.request, 3, config.mode), counts, [2]
     accounts = open_accounts(*given)
     accounts[2].begin(header_of(agent=2))
     accounts[2].close()

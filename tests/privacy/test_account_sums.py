@@ -72,7 +72,7 @@ def two_forms(place: Place) -> list[str]:
     csv = place.folder / "people.csv"
     np.savetxt(csv, table, delimiter=",", header="a,b,c,d,label", comments="")
     form: dict[str, Any] = {"data": str(csv), "label": "label", "simulate": True, "topology": "path:3"}
-    form |= {"rounds": 3, "seed": 1, "algorithm": "noisy-gd", "delta": 1e-3}
+    form |= {"rounds": 3, "algorithm": "noisy-gd", "delta": 1e-3}
     with pytest.raises(RequestError) as refused:
         run(RunConfig(account=str(place.account), out=str(place.folder / "csv"), **form))
     words = str(refused.value)
@@ -109,8 +109,8 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, admmnet: Admmnet) 
     place.run("first")
     usual: dict[str, Any] = {"data": place.data, "rounds": 2, "delta": 1e-4}
     others: dict[str, dict[str, Any]] = {
-        "agents": {"topology": "path:4", "algorithm": "pp-admm", "seed": 1},
-        "relation": {"algorithm": "dp-sgd", "seed": 1},
+        "agents": {"topology": "path:4", "algorithm": "pp-admm", "simulate": True},
+        "relation": {"algorithm": "dp-sgd", "simulate": True},
         "mode": {"topology": "path:3", "algorithm": "pp-admm", "private": True, "no_test": True},
     }
     for name, settings in others.items():
@@ -128,7 +128,7 @@ def test_folders_that_do_not_add_up_are_refused(place: Place, admmnet: Admmnet) 
         places = [word if word.startswith("--") else f"{place.folder}/{word}" for word in words]
         assert message in admmnet.refused("account", "show", place.account, *places)
     single = place.folder / "single"
-    run(RunConfig(algorithm="banco", account=str(single), out=str(place.folder / "run-single"), seed=1,
+    run(RunConfig(algorithm="banco", account=str(single), out=str(place.folder / "run-single"), simulate=True,
                   data=place.data, delta=1e-4))  # fmt: skip
     for one, other in ((single, place.folder / "relation"), (place.folder / "relation", single)):
         kinds = [audit.read(folder / "agent-000.jsonl", account=True).header["adjacency"] for folder in (one, other)]

@@ -16,7 +16,7 @@ from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Count, Spend, Uncovered, alone_of
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
 from admmnet.privacy.proven import cost
 from tests.planned import contract_for, decided
 
@@ -161,24 +161,26 @@ def test_where_kappa_exceeds_its_share_it_has_no_limit() -> None:
         assert most.epsilon == pytest.approx(min(exact, by_order), rel=1e-9)
 
 
-@pytest.mark.parametrize("noise", ["seeded", "private"])
-def test_a_resumption_leaves_what_was_left(noise: str, tmp_path: Path) -> None:
-    """Of a seeded run that of its checkpoint; a private run's charges behind it stand."""
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_that_goes_on_has_what_was_left(lost: bool, tmp_path: Path) -> None:
+    """Also where charges that the journal has were kept from the ledger by a crash."""
     plan: Charges = ((gaussian(0.1), 4), (gaussian(0.05), 2), (RATIO, 3))
-    header = replace(header_of(), contract=contract_for(5.0, 1e-4, plan), noise=noise)
+    header = replace(header_of(), contract=contract_for(5.0, 1e-4, plan), noise="private")
     path = tmp_path / "agent-000.jsonl"
     ledger = Ledger(LedgerFile(path, durable=False), header)
     asked: list[Event] = [gaussian(0.04), gaussian(0.04), gaussian(0.04), RATIO, NoRecords()]
     for round_, event in enumerate(asked):
         ledger.charge(round_, event)
-    at, since = ledger._left, ledger.place(5)
-    assert at == (3, 0, 2)
+    since = Journaled().then(ledger.take())
+    assert ledger._left == (3, 0, 2)
+    ledger.commit()
     ledger.charge(5, RATIO, gaussian(0.1))
-    later = ledger._left
-    assert later == (2, 0, 1)
-    ledger.close()
+    since = since.then(ledger.take())
+    assert ledger._left == (2, 0, 1)
+    ledger.close(commit=not lost)
     again = Ledger(LedgerFile(path, durable=False), header, since=since)
-    assert again._left == (at if noise == "seeded" else later)
+    assert again._left == (2, 0, 1)
+    assert path.read_bytes().endswith(b"".join(line + b"\n" for line in since.last))
     rest: list[Event] = [*(gaussian(0.1),) * again._left[0], *(RATIO,) * again._left[2]]
     assert again.affords(rest)
     assert not again.affords([*rest, RATIO])

@@ -59,10 +59,6 @@ CASES: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
         lambda rank: {**PRIVATE, **({"no_account": False, "account": "books"} if rank else {})},
         "process 1 was given another account than process 0",
     ),
-    "checkpoints": (
-        lambda rank: {"checkpoint_every": None if rank else 2},
-        "process 1 was given another checkpoint_every than process 0",
-    ),
     "stoppable": (
         lambda rank: {"stoppable": rank == 0, "on_round": print},
         "process 1 was given another stoppable than process 0",

@@ -14,7 +14,7 @@ from typing import Any
 
 from admmnet import run
 from admmnet.running import prologue
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from admmnet.transport import open_world
 from tests.running.raw_runs import loader, raw_config
 
@@ -34,7 +34,7 @@ def main(folder: str, seed: str, rank: str = "-1", call: str = "0") -> None:
         config = resumed_config(folder)
     else:
         settings: dict[str, Any] = {"seed": int(seed)} if seed != "none" else {"seed": None, "simulate": True}
-        config = raw_config(Path(folder), checkpoint_every=1, rounds=4, transport="mpi", **settings)
+        config = raw_config(Path(folder), rounds=4, transport="mpi", **settings)
     run(config, loader=loader)
 
 

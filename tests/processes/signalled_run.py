@@ -21,12 +21,12 @@ if __name__ == "__main__":
     spawn.MODULE = "tests.processes.signalled_run"
     run_round = Rounds.run
 
-    def standing(self: Rounds, round: int) -> bool:
+    def standing(self: Rounds, round: int, *, alone: bool = False) -> bool:
         if round == int(os.environ["ADMMNET_ROUND"]):
             with open(os.environ["ADMMNET_ARRIVED"], "wb") as arrived:
                 arrived.write(b".")
             signal.pause()
-        return run_round(self, round)
+        return run_round(self, round, alone=alone)
 
     Rounds.run = standing  # type: ignore[method-assign]
     if sys.argv[1] == "library":

@@ -60,7 +60,7 @@ def signalled(
 def test_the_end_says_what_was_spent_and_how_to_go_on(
     transport: str, number: int, how: str, code: int, tmp_path: Path
 ) -> None:
-    ended = signalled(transport, number, tmp_path, checkpoint_every=1)
+    ended = signalled(transport, number, tmp_path)
     assert ended.code == code, ended.err
     (message,) = ended.messages
     assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
@@ -80,7 +80,7 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
 )
 def test_the_library_says_so_too(transport: str, number: int, tmp_path: Path) -> None:
     """In the exception that its caller gets; of several ranks, in the message of the first."""
-    ended = signalled(transport, number, tmp_path, library=True, checkpoint_every=1)
+    ended = signalled(transport, number, tmp_path, library=True)
     assert ended.code != 0
     words = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", ended.err)
     assert len(words) == 1, ended.err
@@ -100,12 +100,6 @@ def test_a_program_that_handles_sigterm_keeps_its_handler() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGTERM, mine)
-
-
-def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
-    ended = signalled("local", signal.SIGTERM, tmp_path)
-    (message,) = ended.messages
-    assert message.endswith("; it kept no checkpoint to go on from (--checkpoint-every K)")
 
 
 def test_before_the_first_charge_nothing_was_spent(tmp_path: Path) -> None:

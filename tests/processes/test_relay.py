@@ -96,7 +96,7 @@ def test_hosts_that_are_killed_at_random_instants_end_with_one_model(regroup: st
                 kills += 1
         ends = hosts.all_ended()
         assert {code for code, _ in ends} <= {0, 5}, ends
-        assert hosts.summaries(kills).keys() == {*range(4)}
+        assert hosts.summaries().keys() == {*range(4)}
 
 
 def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:

@@ -29,13 +29,7 @@ from tests.doc_pages import ROOT
 FORKS = multiprocessing.get_context("forkserver")
 """Starts a process that has imported these modules."""
 FORKS.set_forkserver_preload(
-    [
-        "tests.processes.test_resume",
-        "tests.processes.test_crash",
-        "tests.running.test_private_mode",
-        "admmnet.cli.agent",
-        "admmnet.running.entrance",
-    ]
+    ["tests.processes.test_resume", "tests.running.test_private_mode", "admmnet.cli.agent", "admmnet.running.entrance"]
 )
 
 

@@ -23,6 +23,8 @@ from admmnet.report.page import certainty, make_report
 from tests.report_pages import HOSTILE, copy, damaged, hostile, rewrite, words_of
 from tests.run_folders import made, part_of, unfinished, with_away
 
+UNSEEDED: dict[str, Any] = {"seed": None, "simulate": True}
+
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -180,7 +182,11 @@ def test_refused_agents_accounts_and_masked_sums(private: Path, tmp_path: Path) 
     text = words_of(folder)
     assert "The budget refused: agent 4 in round 5" in text
     assert "budget refused from round 5, ledger verified" in text
-    text = words_of(made(tmp_path / "first", account=str(tmp_path / "account"), rounds=1))
+    text = words_of(
+        made(
+            tmp_path / "first", account=str(tmp_path / "account"), rounds=1, seed=None, simulate=True, no_account=False
+        )
+    )
     assert "this run's share alone" in text
     assert "account epsilon" in text
     assert "The ledgers begin at zero" not in text

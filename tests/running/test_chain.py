@@ -11,7 +11,7 @@ import pytest
 from admmnet import run
 from admmnet.record.reader import read_run
 from admmnet.running.chain import Chain
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from admmnet.running.rounds import Rounds
 from tests.interrupted_runs import ROUNDS, Place
 from tests.methods.recording import shards_of, write_problem
@@ -130,7 +130,7 @@ def test_sums_go_on_without_who_is_away(people: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("after", [2, 4, 5])
 def test_a_private_run_that_goes_on_has_each_start_once(after: int, place: Place) -> None:
     """Stopped before, in and at the end of an absence: rounds are charged once, and plans are those of before."""
-    folder = place.interrupted("cut", after, seed=None, offline="1:2-4", checkpoint_every=3)
+    folder = place.interrupted("cut", after, seed=None, offline="1:2-4")
     result = run(resumed_config(folder))
     for book in read_run(folder).ledgers.values():
         rounds = [round for round, _, _ in book.events]

@@ -65,7 +65,7 @@ def test_a_run_goes_on_with_records_of_its_kind(
     first: dict[str, Any], then: dict[str, Any], mode: dict[str, Any], tmp_path: Path
 ) -> None:
     with pytest.raises(Stop):
-        run(**first, **{**RUN, **mode}, checkpoint_every=1, on_round=stopping(2), out=tmp_path / "run")
+        run(**first, **{**RUN, **mode}, on_round=stopping(2), out=tmp_path / "run")
     with pytest.raises(RequestError, match=r"differs from the interrupted|give them as before"):
         run(resume=tmp_path / "run", **then)
     assert run(resume=tmp_path / "run", **first).summary["rounds"] == 4

@@ -17,11 +17,12 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.forms import decode, encode
 from admmnet.record.file_forms import Finish
 from admmnet.record.finish import TAKEN, Ends, adopt, away_of, model_of, public_files, read_end, received
-from admmnet.record.folder import DRAFTS, model_bytes
+from admmnet.record.folder import DRAFTS, model_bytes, sha256
 from admmnet.record.forms import StartEntry, Summary
-from admmnet.record.journal import JOURNAL, Began, Record, Run, past_of, record_bytes
+from admmnet.record.journal import JOURNAL, Began, Ended, Made, Record, Run, record_bytes
+from admmnet.running.closing import made_of
 from admmnet.running.ending import fits, staged, take_end
-from admmnet.running.journal import Journal
+from admmnet.running.starts import HostJournal
 from admmnet.transport.hosts.network import read_network
 from admmnet.transport.zmq.wire import End
 from tests.processes.relayed import PRIVATE, QUIET, Hosts
@@ -41,10 +42,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def unfinished(finished: Path, folder: Path) -> Path:
+    """Folder of an agent that was killed before its last files had their names."""
     own = Path(shutil.copytree(finished / "2", folder / "2"))
+    finish = decode(Finish, (own / "finish.json").read_bytes(), indent=2)
+    made = made_of(sha256(own / "ledger/agent-002.jsonl"), {"model.npz": (own / "model.npz").read_bytes()})
+    remember(own, Run(finish.run, {}, bytes(32)), Made(made), Ended(finish.digest))
     for name in LAST:
         (own / name).unlink()
     return own
+
+
+def remember(folder: Path, *records: Record) -> None:
+    (folder / JOURNAL).write_bytes(b"".join(map(record_bytes, records)))
 
 
 def said_so(files: dict[str, bytes], change: Callable[[Any], object], name: str = "summary.json") -> None:
@@ -138,7 +147,7 @@ def test_an_agent_signs_no_end_that_is_not_its_own(
 ) -> None:
     own, files = unfinished(finished, tmp_path), public_files(finished / "0")
     shutil.rmtree(own / DRAFTS)
-    models = Journal(own, 2, 3, seeded=False).models
+    models = HostJournal(own, 2, 3, seeded=False).models
     if change is not None:
         change(files)
     end = End(read_end(files)[1], files)
@@ -154,11 +163,11 @@ def test_an_agent_signs_no_end_that_is_not_its_own(
 
 def test_an_agent_signs_one_end_of_a_run(finished: Path, tmp_path: Path) -> None:
     own = unfinished(finished, tmp_path)
-    journal = Journal(own, 2, 3, seeded=False)
+    journal = HostJournal(own, 2, 3, seeded=False)
     signed = journal.signed
     assert len(signed) == 64
     assert (journal.sign(signed), journal.sign("0" * 64)) == (True, False)
-    assert not Journal(own, 2, 3, seeded=False).sign("0" * 64)
+    assert not HostJournal(own, 2, 3, seeded=False).sign("0" * 64)
 
 
 def test_the_files_of_an_end_are_those_that_were_signed(finished: Path, tmp_path: Path) -> None:
@@ -203,11 +212,8 @@ def test_earlier_starts_are_the_agents_own(finished: Path, tmp_path: Path) -> No
     members = {0: [0, 1, 2], 1: [0, 2], 2: [0, 1, 2]}
     starts = [{"number": k, "members": members[k], "round": k, "rule": "go on", "cause": "?"} for k in members]
     entries = msgspec.convert(starts[:2], list[StartEntry])
-    records: list[Record] = [
-        Run(past_of(own).run, {}, bytes(32)),
-        *(Began(entry, "", "", "", None) for entry in entries),
-    ]
-    (own / JOURNAL).write_bytes(b"".join(map(record_bytes, records)))
+    run = decode(Finish, files["finish.json"], indent=2).run
+    remember(own, Run(run, {}, bytes(32)), *(Began(entry, "", "", "", [], None) for entry in entries))
     put("summary.json", "starts", value=[{**starts[0], "members": [1]}, starts[2]])(files)
     found = json.loads(received(own, files, "files")["summary.json"])
     assert [start["members"] for start in found["starts"]] == [*members.values()]

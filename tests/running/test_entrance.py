@@ -16,7 +16,6 @@ from admmnet.running.entrance import prepare
 from admmnet.running.handshake import public_settings
 from admmnet.running.rounds import Rounds
 from admmnet.transport.local import LocalWorld
-from tests.interrupted_runs import Place
 
 
 def test_a_budget_is_of_an_agent_that_there_is(people: str) -> None:
@@ -37,15 +36,6 @@ def test_a_file_on_one_disk_is_known_by_its_path(tmp_path: Path) -> None:
     config = RunConfig(data="{agent}.csv", test=str(tmp_path / "t.csv"), simulate=True)
     assert public_settings(config, digests=False)["test"] == str(tmp_path / "t.csv")
     assert public_settings(config)["test"].startswith("a file with sha256 ")
-
-
-def test_a_checkpoint_belongs_to_its_settings(place: Place) -> None:
-    cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm="dvp", rounds=3)
-    saved = (cut / "config.toml").read_text()
-    (cut / "config.toml").write_text(saved.replace("data_seed = 0", "data_seed = 1"))
-    assert (cut / "config.toml").read_text() != saved
-    with pytest.raises(RequestError, match="belongs to other settings"):
-        place.resume(cut)
 
 
 def test_shards_of_own_agents_tell_no_scales() -> None:

@@ -68,7 +68,7 @@ def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: P
 def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
     more: dict[str, dict[str, Any]] = {
         "simulation": {"seed": 0},
-        "private": {**PRIVATE, "no_test": True, "checkpoint_every": 1},
+        "private": {**PRIVATE, "no_test": True},
         "masked": {"seed": 0, "algorithm": "noisy-gd", "trust": "masked", "colluders": 1},
         "tail": {"seed": 0, "answer": "tail", "rounds": 12},
         "one place": {"seed": 0, "algorithm": "sgd", "topology": None, "rounds": None, "epochs": 6},
@@ -133,7 +133,7 @@ def test_another_exception_reaches_the_caller_and_the_run_can_be_resumed(people:
             raise ValueError("no room for a point")
 
     with pytest.raises(ValueError, match="no room for a point"):
-        run(config(people, tmp_path / "run", seed=0, checkpoint_every=1), on_round=hear)
+        run(config(people, tmp_path / "run", seed=0), on_round=hear)
     folder = read_run(tmp_path / "run")
     assert folder.summary is None
     assert {book.events[-1][0] for book in folder.ledgers.values()} == {2}

@@ -13,7 +13,7 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.record.folder import create_folder
 from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
-from admmnet.running.journal import Journal, charged_in
+from admmnet.running.starts import HostJournal
 from admmnet.transport.begun import NEVER, Begun
 from admmnet.transport.zmq.meeting import Rule, Standing, Start
 
@@ -23,15 +23,15 @@ EDGES = [(0, 1), (0, 2), (1, 2)]
 class Opener(Protocol):
     """Opens the journal of agent 0 of three."""
 
-    def __call__(self, folder: Path, *, alone: bool = True) -> Journal: ...
+    def __call__(self, folder: Path) -> HostJournal: ...
 
 
 @pytest.fixture
 def journal() -> Iterator[Opener]:
     with ExitStack() as opened:
 
-        def open_journal(folder: Path, *, alone: bool = True) -> Journal:
-            found = Journal(folder, 0, 3, seeded=False, alone=alone)
+        def open_journal(folder: Path) -> HostJournal:
+            found = HostJournal(folder, 0, 3, seeded=False)
             opened.callback(found.let_go)
             return found
 
@@ -39,14 +39,14 @@ def journal() -> Iterator[Opener]:
 
 
 def begun(
-    own: Journal, name: str, members: list[int], rule: Rule = "go on", round: int = NEVER, plan: str = ""
+    own: HostJournal, name: str, members: list[int], rule: Rule = "go on", round: int = NEVER, plan: str = ""
 ) -> Begun:
     edges = [(i, j) for i, j in EDGES if i in members and j in members]
     start = Start(name * 64, "a" * 64, members, edges, rule, round, (plan or name) * 64, "", {})
-    return own.begun(start, {"seed": "1"}, len(EDGES), {}, "")
+    return own.begun(start, {"seed": "1"}, len(EDGES), "")
 
 
-def three_starts(own: Journal) -> Journal:
+def three_starts(own: HostJournal) -> HostJournal:
     begun(own, "a", [0, 1, 2])
     begun(own, "b", [0, 2], round=4)
     begun(own, "c", [0, 2], "replay", 6, "b")
@@ -58,7 +58,7 @@ def test_starts_are_remembered(journal: Opener, tmp_path: Path) -> None:
     own = journal(tmp_path)
     assert own.run is not None
     assert (own.run.name, own.run.settings) == ("a" * 64, {"seed": "1"})  # as they were given then
-    assert own.standing()[0] == Standing("a" * 64, "b" * 64, own.starts[1].shape)
+    assert own.standing() == Standing("a" * 64, "b" * 64, own.starts[1].shape)
     last = begun(own, "d", [0, 1], round=9)
     assert (last.number, last.plan, last.changed, last.round) == (3, "d" * 64, 9, 9)
     assert dict(last.away) == {2: 9}
@@ -91,7 +91,7 @@ def test_what_a_crash_has_torn_off_was_never_written(journal: Opener, tmp_path: 
     path = tmp_path / JOURNAL
     three_starts(journal(tmp_path))
     whole = path.read_bytes()
-    read = read_records(path)[0]
+    read = [record for record, _, _ in read_records(path)]
     (tmp_path / "torn").mkdir()
     torn = tmp_path / "torn" / JOURNAL
     ends, place = [0], 0
@@ -101,7 +101,7 @@ def test_what_a_crash_has_torn_off_was_never_written(journal: Opener, tmp_path: 
     for length in range(len(whole)):
         torn.write_bytes(whole[:length])
         count = sum(end <= length for end in ends) - 1
-        assert read_records(torn) == (read[:count], ends[count])
+        assert [record for record, _, _ in read_records(torn)] == read[:count]
     changed = bytearray(whole)
     changed[-1] ^= 1
     torn.write_bytes(changed)
@@ -134,15 +134,6 @@ def test_a_full_disk_ends_the_run_before_anything_is_said(
     assert own.signed == ""
 
 
-def test_one_command_for_all_keeps_nothing(journal: Opener, tmp_path: Path) -> None:
-    own = journal(tmp_path, alone=False)
-    last = begun(own, "a", [0, 1, 2])
-    assert own.sign("e" * 64)
-    last.note_model("f" * 64)
-    assert own.models == ["f" * 64]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_agent_may_die_before_it_has_a_run_folder(journal: Opener, tmp_path: Path) -> None:
     """Its next start makes the folder, as that of an agent which comes for the first time."""
     three_starts(journal(tmp_path))
@@ -150,12 +141,3 @@ def test_an_agent_may_die_before_it_has_a_run_folder(journal: Opener, tmp_path: 
     (tmp_path / "config.toml").write_text("")
     with pytest.raises(RequestError, match="is not empty"):
         create_folder(tmp_path)
-
-
-@pytest.mark.parametrize("seeded", [False, True])
-def test_a_ledger_says_what_was_charged(seeded: bool, tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
-    assert charged_in(path, seeded=seeded) == (NEVER, 0, 0, "")
-    path.write_bytes(b'{"kind":"header"}\n{"kind":"event","round":-3,"a":1}\n{"kind":"event","round":7,"a":1}\ntorn')
-    charged, _, lines, head = charged_in(path, seeded=seeded)
-    assert (charged, lines, len(head)) == ((7, 0, 0) if seeded else (7, 3, 64))

@@ -125,7 +125,7 @@ def test_nothing_is_sent_when_the_disk_refuses(people: str, tmp_path: Path, monk
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(RunError, match=r"cannot write the ledger .*No space left on device; free some space"):
+    with pytest.raises(RunError, match=r"cannot write .*journal.bin: No space left on device; free some space"):
         run(settings(people, tmp_path / "run"), world=WatchedWorld(sent.append))
     assert sent == [0]
     monkeypatch.undo()

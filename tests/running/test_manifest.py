@@ -17,13 +17,13 @@ from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.files import write_whole
 from admmnet.record.manifest import MANIFEST, check_manifest, manifest_digest
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from tests.people_runs import put_summary, seal, small, summary_of, write_people
 from tests.run_folders import with_away
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
-SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1}
+SECRET: dict[str, Any] = {"seed": None, "simulate": True}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def files_in(folder: Path) -> list[str]:
 def test_all_files_are_listed(finished: Path) -> None:
     manifest = json.loads((finished / MANIFEST).read_bytes())
     assert sorted([*manifest["files"], MANIFEST]) == files_in(finished)
-    assert {name.split("/")[0] for name in manifest["files"]} >= {"checkpoint", "ledger", "receipts"}
+    assert {name.split("/")[0] for name in manifest["files"]} >= {"ledger", "receipts"}
     assert run_command_line(["ledger", "verify", str(finished)]) == 0
 
 
@@ -101,7 +101,7 @@ def test_removed_renamed_planted_and_linked_files(copied: Path, tmp_path: Path) 
                 read_run(copied)
         path.unlink()
         away.rename(path)
-    for name in ("part.json", "receipts/agent-009.jsonl", "checkpoint/x", "ledger/.agent-000.jsonl.new", "ledger/a/b"):
+    for name in ("part.json", "receipts/agent-009.jsonl", "ledger/.agent-000.jsonl.new", "ledger/a/b"):
         path = copied / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes((copied / "ledger/agent-000.jsonl").read_bytes())

@@ -103,7 +103,7 @@ def test_a_run_that_is_stopped_in_between_ends_with_its_figures(kind: str, peopl
 @pytest.mark.parametrize("kind", ["pp-admm", "drop"])
 @pytest.mark.parametrize("after", [2, 4, 5])
 def test_a_resumed_run_has_the_same_lines(kind: str, after: int, people: str, tmp_path: Path) -> None:
-    more = RUNS[kind] | {"measure_every": 3, "checkpoint_every": 2}
+    more = RUNS[kind] | {"measure_every": 3}
     whole = run(settings(people, tmp_path / "whole", **more))
     with pytest.raises(Stop):
         run(settings(people, tmp_path / "cut", **more), on_round=stopping(after))

@@ -317,7 +317,10 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     header = (run.folder / "metrics.csv").read_text().splitlines()[0].split(",")
     assert header == ["round", "agent", "test_error", "releases", "bytes_sent"]
     files = {path.name for path in run.folder.iterdir()}
-    assert files == {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
+    assert files == {
+        *("config.toml", "encoding.json", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger")
+    }
+    assert set(json.loads((run.folder / "encoding.json").read_text())) == {"features"}
     assert not any(word in run.printed for word in FORBIDDEN)
 
 

@@ -16,7 +16,7 @@ from admmnet.data import DataSettings, Records
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.record.encoding import read_found
 from admmnet.record.manifest import manifest_digest
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from tests.interrupted_runs import assert_same
 from tests.people_runs import Stop, stopping
 from tests.running.raw_runs import loader, raw_config
@@ -96,7 +96,7 @@ def test_whitening_alone_is_taken_over(tmp_path: Path) -> None:
 def test_a_run_goes_on_without_the_other(paid: tuple[Path, Path], tmp_path: Path) -> None:
     one = Path(shutil.copytree(paid[0], tmp_path / "one"))
     whole = take(one, tmp_path / "whole", whiten="on").folder
-    config = raw_config(tmp_path / "cut", encode=f"from:{one}", checkpoint_every=1, rounds=3)
+    config = raw_config(tmp_path / "cut", encode=f"from:{one}", rounds=3)
     with pytest.raises(Stop):
         run(config, loader=loader, on_round=stopping(1))
     shutil.rmtree(one)

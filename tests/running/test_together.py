@@ -14,7 +14,7 @@ from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rows import ConsensusRows, rows_of
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from admmnet.running.together import Together
 from tests.interrupted_runs import Place, assert_same
 from tests.people_runs import Stop, one_by_one, stopping, summary_of

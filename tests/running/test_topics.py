@@ -37,9 +37,7 @@ SAMPLES: dict[str, list[Any]] = {
     "left": [{"values": [[2, 0.25]]}, {"values": []}],
     "ratio": [{"values": [[2, 0.25]]}],
     "masks": [{"values": [[2, ["ab" * 32, "cd" * 64]]]}],
-    "offers": [["abcd", [3, 4]]],
     "answered": [[3, 4]],
-    "stages": [["ab" * 32, -3, [-4, -2]]],
     "found": ["ab" * 32, ""],
     "listens": [True, False],
     "verdict": [0.0, 1.5],
@@ -65,9 +63,7 @@ BAD: dict[str, list[Any]] = {
         *({"values": [[2, ["xy", ""]]]}, {"values": [[2, ["ab" * 65, ""]]]}, {"values": [[2, ["ab"]]]}),
         {"values": [[1, ["ab", "cd"]]]},
     ],
-    "offers": [["x" * 65, []], ["x", [-6]], ["x", [2**31]], ["x", ["1"]], ["x"], ["x", [], 1]],
     "answered": [[1], [1, 2, 3], ["1", 2], [1.5, 2], None],
-    "stages": [["xy", 0, []], ["ab", 0, [-6]], ["ab", 0], [None, 0, []]],
     "found": ["xy", "ab" * 65, None, 1],
     "listens": [0, 1, None, "true"],
     "verdict": [-0.1, 9.1, None, "1", True],
@@ -81,8 +77,8 @@ BAD: dict[str, list[Any]] = {
     ],
 }
 LOOSE: list[tuple[str, Any]] = [
-    *(("answered", [-(10**30), 2]), ("answered", [0, 10**30]), ("stages", ["ab", 10**30, []])),
-    *(("stages", ["ab\n", 0, []]), ("found", "ab\n"), ("masks", {"values": [[2, ["ab\n", "cd"]]]})),
+    *(("answered", [-(10**30), 2]), ("answered", [0, 10**30])),
+    *(("found", "ab\n"), ("masks", {"values": [[2, ["ab\n", "cd"]]]})),
 ]
 
 

@@ -20,7 +20,7 @@ from admmnet.holder.measurements import sums
 from admmnet.predict.apply import NewData, evaluate
 from admmnet.predict.model import read_model
 from admmnet.running import precheck, references
-from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.resume import resumed_config
 from admmnet.solvers import radius
 from admmnet.solvers.accurate import is_sparse
 from admmnet.solvers.losses import LOSSES
@@ -119,7 +119,7 @@ def test_a_run_on_wide_records_goes_on_bitwise(file: str, tmp_path: Path) -> Non
     whole = run(RunConfig(**values, out=str(tmp_path / "whole")))
     cut = tmp_path / "cut"
     with pytest.raises(Stop):
-        run(RunConfig(**values, checkpoint_every=1, out=str(cut)), on_round=stopping(1))
+        run(RunConfig(**values, out=str(cut)), on_round=stopping(1))
     again = run(resumed_config(cut))
     assert again.theta.tobytes() == whole.theta.tobytes()
 

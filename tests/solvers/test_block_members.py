@@ -1,4 +1,4 @@
-"""Blocks as their users see them: members, checkpoints, memory, and what is refused."""
+"""Blocks as their users see them: members, memory, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CertificateError
-from admmnet.running.checkpoint.restoring import put_states
-from admmnet.running.checkpoint.state import states_taken
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
@@ -18,7 +16,7 @@ from admmnet.solvers.certificate import met_curvature, rounding_margin
 from admmnet.solvers.losses import SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from tests.solvers.problems import LOSS, check, linear_term, problem
-from tests.solvers.test_block_solve import every_shape, fill, pull, rounds, shards, solved
+from tests.solvers.test_block_solve import every_shape, fill, pull, shards, solved
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -71,22 +69,6 @@ def test_a_fresh_solver_of_a_member_shares_the_records_and_not_the_history() -> 
         np.testing.assert_array_equal(again.theta, first.theta)
         again.theta[:] = 7.0  # the caller's own
         np.testing.assert_array_equal(member.solve(g, 0.1, 1e-8).theta, first.theta)
-
-
-@every_shape
-@pytest.mark.parametrize("m", [2e-4, 0.1])
-def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int], m: float) -> None:
-    records, everyone = shards(shape), list(range(len(shape[0])))
-    block = BlockSolver(records, LOSS)
-    for _ in rounds(block, everyone, everyone, m=m):
-        pass
-    stored = states_taken(block.states)
-    other = BlockSolver(records, LOSS)
-    put_states(other.states, stored)
-    for one, two in zip(rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True):
-        for a, b in zip(one, two, strict=True):
-            assert a.theta.tobytes() == b.theta.tobytes()
-            assert a[1:] == b[1:]
 
 
 def test_the_stack_is_the_only_copy_of_the_records() -> None:

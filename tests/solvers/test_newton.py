@@ -191,7 +191,7 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
         np.testing.assert_array_equal(solver.losses(theta), expected(theta))
         assert passes == before
         np.testing.assert_array_equal(solver.losses(theta + 1.0), expected(theta + 1.0))
-    solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a checkpoint does
+    solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a block does that hands a member over
     point = solver.state.theta.copy()
     np.testing.assert_array_equal(solver.losses(point), expected(point))
     theta = solver.solve(g, 0.05, 1e-9).theta

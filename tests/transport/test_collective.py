@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import networkx as nx
 import pytest
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
-from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.record.journal import Void
+from admmnet.running.journal import Journal, Past
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import NEVER, Begun
 from admmnet.transport.collective import (
@@ -118,15 +120,36 @@ def test_over_zeromq_agents_of_several_users_say_to_all_whom_they_blame(shared: 
     assert told == ([] if shared else [(1, "odd")])
 
 
-def test_rounds_of_masked_sums_that_some_have_answered_are_void() -> None:
+def test_rounds_of_masked_sums_that_some_have_answered_are_void(tmp_path: Path) -> None:
     """A sum needs all, so honest agents are one round apart at most; a liar costs one round."""
     cases: list[tuple[list[Any], range]] = [([[4, 4], None], range(5, 6)), ([[5, 5], [5, 5]], range(6, 6))]
     cases += [([[5, 5], [NEVER, 2**31 - 1]], range(5, 7)), ([[5, 5], [NEVER, NEVER]], range(5, 6))]
-    for others, void in cases:
-        keeper: Any = SimpleNamespace(start=3, past={0: SimpleNamespace(answers={5: ()})})
-        keeper._transport = SimpleNamespace(agents=(0,), world=FakeWorld(others=others))
-        Keeper.hold_void(keeper)
-        assert keeper.void == void
+    for number, (others, void) in enumerate(cases):
+        (folder := tmp_path / str(number)).mkdir()
+        journal = Journal(folder)
+        journal.past[0] = Past(answered=5)
+        transport: Any = SimpleNamespace(agents=(0,), world=FakeWorld(others=others))
+        journal.hold_void(transport, 0)
+        journal.close()
+        assert journal.void == set(void)
+        assert Journal(folder).void == set(void), "in later starts, too"
+
+
+def test_behind_a_void_round_nobody_is_further_away(tmp_path: Path) -> None:
+    """Nobody answers in it, so whoever has answered before it is but a round behind."""
+    journal = Journal(tmp_path)
+    journal.write(Void([4]))
+    journal.past[0] = Past(answered=3)
+    told: list[Any] = []
+
+    def gather(value: Any, topic: str) -> list[Any]:
+        told.append(value)
+        return [value, [5, 5]]
+
+    world: Any = SimpleNamespace(gather=gather)
+    journal.hold_void(cast("Any", SimpleNamespace(agents=(0,), world=world)), 0)
+    journal.close()
+    assert (told, journal.void) == ([[4, 4]], {4, 5})
 
 
 def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ from admmnet.transport.zmq.wire import BadFrame, packed, read_word, unpacked
 from tests.transport.starts import IDENTITIES, KEYS, MASKED, call_of, formed, here, path, ring, star, word
 
 RING = ring(5)
-PLAN: dict[str, Any] = {"plan": "plan", "shape": shape_of(range(5), RING.edges), "low": 2, "at": 6, "c": 7}
+PLAN: dict[str, Any] = {"plan": "plan", "shape": shape_of(range(5), RING.edges), "first": 2, "at": 6, "c": 7}
 P = 2**255 - 19
 LOW_ORDER = [
     0,
@@ -87,7 +87,7 @@ VALUES: dict[str, list[Any]] = {
     "epk": [b"x" * 31, b"x" * 33],
     "c": [NEVER - 1, 2**31, 1.5, None],
     "at": [NEVER - 1, 2**31],
-    "low": [NEVER - 1, 2**31],
+    "first": [NEVER - 1, 2**31],
     "rounds": [-1, 2**53],
     "lines": [-1, 2**53],
     "run": ["x" * 65, 1],
@@ -177,8 +177,8 @@ def test_the_run_has_the_name_that_most_say(runs: str, run: str) -> None:
 REPLAYS: dict[str, tuple[dict[int, dict[str, Any]], str]] = {
     "all alike": ({}, "replay 6"),
     "one is behind": ({2: {"at": 4}}, "replay 4"),
-    "one cannot go back so far": ({2: {"at": 4}, 3: {"low": 5}}, "go on 8"),
-    "one has just come so far": ({2: {"at": 4}, 3: {"low": 4}}, "replay 4"),
+    "one has nothing to play again": ({2: {"at": NEVER}}, "go on 8"),
+    "one says a round before its plan": ({2: {"at": 1}, 3: {"first": NEVER}}, "replay 2"),
     "another plan": ({2: {"plan": "other"}}, "go on 8"),
     "no plan": ({i: {"plan": ""} for i in range(5)}, "go on 8"),
     "another shape": ({4: {"shape": "other"}}, "go on 8"),
@@ -258,7 +258,7 @@ def test_a_finish_goes_before_a_replay_which_would_write_to_ledgers_that_an_end_
     said = PLAN | {"c": 9, "rounds": 10}
     assert formed(RING, [here(i, **said, staged="b" if i == 2 else "") for i in range(5)]).rule == "finish"
     assert formed(RING, [here(i, **said) for i in range(5)]).rule == "replay"
-    assert formed(RING, [here(i, **said | {"low": NEVER, "at": NEVER}) for i in range(5)]).rule == "go on"
+    assert formed(RING, [here(i, **said | {"at": NEVER}) for i in range(5)]).rule == "go on"
 
 
 # one liar
@@ -281,11 +281,11 @@ def test_one_liar_moves_the_first_round_within_bounds_of_the_others_rounds(
     liar = draw.draw(some.integers(0, agents - 1))
     close = draw.draw(some.booleans())
     c = {i: draw.draw(some.integers(5, 6) if close else C) for i in graph if i != liar}
-    heres = {i: here(i, c=said, rounds=10, plan="plan", low=0, at=4) for i, said in c.items()}
+    heres = {i: here(i, c=said, rounds=10, plan="plan", at=4) for i, said in c.items()}
     lies: dict[str, Any] = {
         "c": C | some.sampled_from([2**31 - 1, 10**6]),
         "at": C | some.just(2**31 - 1),
-        "low": C | some.just(2**31 - 1),
+        "first": C | some.just(2**31 - 1),
         "run": some.sampled_from(["run", "", "other"]),
         "plan": some.sampled_from(["plan", "", "other"]),
         "shape": some.sampled_from(["", shape_of(range(agents), graph.edges)]),

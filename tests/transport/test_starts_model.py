@@ -37,7 +37,7 @@ class Agent:
     run: str = ""
     plan: str = ""
     shape: str = ""
-    low: int = NEVER
+    first: int = NEVER
     at: int = NEVER
     c: int = NEVER
     staged: str = ""
@@ -75,8 +75,8 @@ class Run:
         """HERE as a liar says it."""
         lies: dict[str, Any] = {
             "c": self.draw.choice([NEVER, 0, self.rounds - 1, 10**6]),
+            "first": self.draw.choice([NEVER, 0, 10**6]),
             "at": self.draw.choice([NEVER, 0, self.rounds - 1, 10**6]),
-            "low": self.draw.choice([NEVER, 0, 10**6]),
             "plan": self.draw.choice(["", "other"]),
         }
         if not one.staged:  # else the signature is for another run
@@ -103,7 +103,7 @@ class Run:
         for one in there:
             known = here(
                 one.number, settings=MASKED if self.masked else {}, run=one.run, plan=one.plan, shape=one.shape,
-                low=one.low, at=one.at, c=one.c, rounds=one.rounds, staged=one.staged,
+                first=one.first, at=one.at, c=one.c, rounds=one.rounds, staged=one.staged,
                 lines=max(0, one.c + 1), head="",
             )  # fmt: skip
             said[one.number] = self.lie(known) if one.number == self.liar else known
@@ -132,7 +132,7 @@ class Run:
         inside = [one for one in honest if one.number in start.members]
         assert all(one.run == start.run for one in inside if one.c > NEVER)
         if start.rule == "replay":
-            assert all(one.plan == start.plan and one.low <= start.round <= one.at for one in inside)
+            assert all(one.plan == start.plan and one.first <= start.round <= one.at for one in inside)
             return
         c = sorted(one.c for one in honest)
         assert start.round <= max(0, 2 + c[-1])
@@ -154,9 +154,8 @@ class Run:
         """
         draw, around = self.draw, {i: set(self.graph[i]) & {*start.members} for i in start.members}
         finish, turns = start.rule == "finish", Turns(start, [str(i) for i in self.graph], 0.0)
-        first = start.round + (start.rule == "replay")
-        last = 3 + (0 if finish else max(0, self.rounds - max(0, first)))
-        first, done = max(0, first), dict.fromkeys(start.members, 0)
+        first = max(0, start.round)
+        last, done = 3 + (0 if finish else max(0, self.rounds - first)), dict.fromkeys(start.members, 0)
         steps = len(done) * last if self.calm or draw.random() > self.unrest else draw.randint(0, len(done) * last)
         for _ in range(steps):
             can = [
@@ -187,17 +186,18 @@ class Run:
             agent.run = start.run
         elif step == 2 and start.rule == "go on":
             agent.plan, agent.shape, agent.rounds = start.plan, shape_of(start.members, start.edges), self.rounds
-            agent.low = agent.at = first - 1
+            agent.first = agent.at = first
         elif step == last:
             agent.staged = agent.staged or start.end or start.plan
             self.signers.setdefault(agent.staged, set()).add(agent.number)
             if self.draw.random() < 0.7:
                 self.sign(agent)
-        elif step > 2 and (round := first + step - 3) > agent.at:
+        elif step > 2:
+            round = first + step - 3  # with it what was heard in the one before
             if round > agent.c:
                 agent.charged[round] += 1
                 agent.c = round
-            agent.at = round
+            agent.at = max(agent.at, round)
 
     def send(self, turns: Turns, agent: int, turn: int, *, spoken: bool) -> None:
         """Pass on what an agent sends in a turn: nobody is struck for it."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.files import remedy, sync
@@ -21,10 +19,14 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, RestoredLine, ResumeLine, Total, event_bytes, total_line
+from admmnet.privacy.ledger.form import Header, RestoredLine, Total, event_bytes, total_line
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
+
+
+class FolderBehind(RequestError):
+    """A run's folder was put back: its account has charges that it does not know of."""
 
 
 class AccountFile:
@@ -80,7 +82,7 @@ class AccountFile:
         self._budget, self.filter, self.began = Promise(epsilon, delta), None, None
         self.adjacency: str | None = None
         self._reading: Contract | None = None  # by which its last lines are read
-        self._start, self._events = audit.Start(), 0  # of a run that is resumed: its first line, and events behind it
+        self._events = 0  # of a run that is resumed, behind its lines here
         self._count, self._marked = 0, False  # lines, and whether the file is the one that the lock remembers
         self._alone = True  # whether no other run has begun since
         self._begun = since is not None  # whether the run that is resumed had begun here before it died
@@ -162,8 +164,12 @@ class AccountFile:
             raise self._lacks()
         if start is not None:
             self.place, self.past, self.began = start.previous, start.totals, start.filter
-            self._start, self._events = start, account.count - start.events
-            self._alone = start is account.starts[-1]
+            ends = [one.events for one in account.starts[1:]] + [account.count]
+            own = [one.previous == since or one.account == since for one in account.starts]
+            self._events = sum(
+                end - one.events for one, end, mine in zip(account.starts, ends, own, strict=True) if mine
+            )
+            self._alone = own[-1]
         return account.digest
 
     def _lacks(self) -> RequestError:
@@ -172,11 +178,12 @@ class AccountFile:
             "put the right one back"
         )
 
-    def _opened(self, previous: str, standing: Iterable[bytes] = ()) -> Chain:
-        return Chain(ChainFile(self.path, "account", durable=True, kept=self._kept), previous, standing)
+    def _opened(self, previous: str) -> Chain:
+        return Chain(ChainFile(self.path, "account", durable=True, kept=self._kept), previous)
 
     def _append(self, line: bytes) -> None:
-        self._count += self._chain.append(line)
+        self._chain.append(line)
+        self._count += 1
 
     @property
     def head(self) -> str:
@@ -188,50 +195,30 @@ class AccountFile:
         header, self._reading = replace(header, account=None), header.contract.over_account()
         self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
 
-    def rewind(self, header: Header, events: int) -> None:
-        """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
+    def resume(self, header: Header, written: int, events: int) -> int:
+        """Go on with a run whose journal has so many events, of which its ledger has ``written``.
+
+        Return how many more the account has than the ledger; everything charged stays so. Behind another run it gets a
+        line of its own, with the filter as that run left it.
 
         Raises
         ------
         RequestError
-            If they are not there, or another run has begun since: its charges cannot be undone.
+            If the account holds fewer than the ledger, or more than the journal: one of them was put back.
         """
-        if not self._begun and not events:
-            self.begin(header)
-            return
-        if not self._alone:
-            raise RequestError(
-                f"the account {self.path} has been used by another run since: the interrupted one cannot go on as "
-                "it would have; run anew"
+        if self._events < written:
+            raise self._lacks()
+        if self._events > events:
+            raise FolderBehind(
+                f"the account {self.path} has {self._events} charges of this run, and its folder knows of {events}: "
+                "the folder was put back from an older copy; put back the newest of both, or run anew"
             )
-        if self._events < events:
-            raise self._lacks()
-        own: list[Any] = []
-        audit.read(self.path, account=True, keep=False, seen=lambda *line: own.append(line))
-        own, self.totals = own[self._start.line - 1 :], self.past
-        for _, _, (_, event) in own[1 : events + 1]:
-            self.totals = grown(self.totals, event)
-        self._chain.file.close()
-        self._chain = self._opened(own[events][1], [line for line, _, _ in own[events + 1 :]])
-
-    def resume(self, header: Header, round: int, events: int) -> None:
-        """Go on with a private run, whose ledger holds this many events; everything charged stays so.
-
-        Behind another run it has a line of its own, with the filter as that run left it.
-
-        Raises
-        ------
-        RequestError
-            If the account holds fewer.
-        """
-        if self._events < events:
-            raise self._lacks()
         if not self._begun:
             self.begin(header)
-        elif self._alone:
-            self._append(encode(ResumeLine(round, self._chain.previous)))
-        else:
-            self.begin(replace(header, contract=replace(header.contract, account=self.filter)))
+        elif not self._alone:
+            again = replace(header, contract=replace(header.contract, account=self.filter))
+            self._append(encode(replace(again, account=self.place).run(self._chain.previous)))
+        return self._events - written
 
     def restore(self) -> None:
         """Count as spent all that the filter has left, as an older copy of a run's folder was put back; once.
@@ -262,15 +249,16 @@ class AccountFile:
         """
         self._lock.check()
         self._chain.file.commit()
-        if self._count > (self._lock.mark or (0, ""))[0] and self._chain.at_end:
+        if self._count > (self._lock.mark or (0, ""))[0]:
             self._lock.remember(self._count, self.head)
 
-    def close(self) -> None:
-        """Commit and release the lock; once is enough."""
+    def close(self, *, commit: bool = True) -> None:
+        """Commit, unless nothing of it had left, and release the lock; once is enough."""
         if not self._closed:
             self._closed = True
             try:
-                self.commit()
+                if commit:
+                    self.commit()
             finally:
                 self._chain.file.close()
                 self._lock.close()

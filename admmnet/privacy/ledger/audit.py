@@ -26,15 +26,16 @@ from admmnet.types import BEFORE
 
 @dataclass(frozen=True)
 class Start:
-    """Beginning of a run: digest of the line before it, its line's number from 1, and the events before it."""
+    """Beginning of a run: digest of the line before it, and the events before it."""
 
     previous: str = NOTHING
-    line: int = 1
     events: int = 0
     filter: Spend | None = None
     """Of all runs of the account, as this one's line states it."""
     totals: Totals = field(default_factory=partial(empty, "proven"))
     """Of the events before it."""
+    account: str | None = None
+    """Of a run that goes on behind another one: digest of the line after which it had begun."""
 
 
 class Changed(NamedTuple):
@@ -162,7 +163,7 @@ def read(
         starts, resumed, changed = [Start(filter=reading.account, totals=totals)], list[int](), list[Changed]()
         finished, count, last_round, last, charged, head = False, 0, EARLIEST, BEFORE, -1, None
         seen(raw, before, starts[0])
-        for number, data in lines:
+        for number, data in lines:  # noqa: B007 (a fault names it)
             found: tuple[int, Event] | Start | Changed | None = None
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):
@@ -189,7 +190,7 @@ def read(
                     checks.hold_budget(payer, totals)
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.LedgerFacts.of(header)
-                    starts.append(found := Start(before, number, count, reading.account, totals))
+                    starts.append(found := Start(before, count, reading.account, totals, line.account))
                     last_round, charged = EARLIEST, -1
                 elif isinstance(line, StartLine):
                     if account or line.round <= charged or line.round < last_round:

@@ -5,16 +5,16 @@ There is one path to the network and it goes through here: charge, then draw, th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from admmnet.errors import RequestError
-from admmnet.forms import encode
+from admmnet.errors import RequestError, RunError
+from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, grown
 from admmnet.privacy.contract import MemoryLedger, Step
-from admmnet.privacy.events import Event
+from admmnet.privacy.events import Event, from_parameters
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit, form
 from admmnet.privacy.ledger.account import AccountFile
@@ -22,18 +22,22 @@ from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 from admmnet.types import BEFORE
 
 
-class Place(NamedTuple):
-    """Where a ledger stood: rounds done, its events and lines, the last line's digest, the round of a refusal."""
+class Journaled(NamedTuple):
+    """Lines behind its header that a ledger must have by the journal of its run."""
 
-    round: int
-    events: int
-    lines: int
-    digest: str
-    refused_at: int | None = None
+    before: int = 0
+    """How many were written down before the last record that has some."""
+    head: str = ""
+    """Digest of the last one of them."""
+    last: tuple[bytes, ...] = ()
+    """Lines of that record: a crash may have kept them from the ledger, and from the account."""
 
-
-BEGINNING = Place(0, 0, 0, "")
-"""Of a run that died before any charge: its ledgers may be there or not."""
+    def then(self, lines: bytes) -> Journaled:
+        """Return the same with the lines of a further record."""
+        if not lines:
+            return self
+        head = digest(self.last[-1]) if self.last else self.head
+        return Journaled(self.before + len(self.last), head, tuple(lines.split(b"\n")[:-1]))
 
 
 class LedgerFile(NamedTuple):
@@ -59,101 +63,125 @@ class Ledger(MemoryLedger):
         First line; its contract guards.
     account : AccountFile, optional
         Account whose totals the budget spans; every charge goes there first.
-    since : Place, optional
-        Checkpoint from which an interrupted run goes on with the file that is there. Charges behind it stand.
-        Of a seeded run they are made again, and must come out as they stand; a private run's next charges are
-        new ones behind them, after a line of kind ``resume``.
+    since : Journaled, optional
+        Lines that an interrupted run goes on with. Those that the file, or the account, lacks are written now.
 
     Attributes
     ----------
     charged : int
-        Last round that was charged before ``since``, or behind it and stays so; ``BEFORE`` for none.
+        Last round that was charged; ``BEFORE`` for none.
+    void : (int, int) or None
+        Round of the last record, if the account has no room for it any more, and how many of its lines stand: nothing
+        of it had left.
 
     Raises
     ------
     RequestError
-        If the file cannot be created, or is not the one of the checkpoint.
+        If the file cannot be created, or it and the journal and the account are not of one moment of the run.
     CheckFailed
         If the file to go on with does not verify.
     """
 
-    __slots__ = ("_account", "_changed", "_closed", "_lines", "_place", "_spanned", "chain", "charged", "path")
+    __slots__ = (
+        *("_account", "_changed", "_closed", "_ended", "_fresh", "_lines", "_paid", "_place", "_spanned"),
+        *("chain", "charged", "path", "void"),
+    )
 
     def __init__(
-        self, file: LedgerFile, header: form.Header, *, account: AccountFile | None = None, since: Place | None = None
+        self,
+        file: LedgerFile,
+        header: form.Header,
+        *,
+        account: AccountFile | None = None,
+        since: Journaled | None = None,
     ) -> None:
         super().__init__(header.contract)
         self._place, self.path, self._account, self._closed = file, file.path, account, False
-        self.charged = BEFORE
+        self.charged, self._paid, self._ended, self._fresh = BEFORE, 0, False, bytearray()
+        self.void: tuple[int, int] | None = None
         self._spanned = self.totals if account is None else account.past
         self._changed: dict[int, tuple[Totals, Count]] = {}  # starts of the run so far that were planned anew
         header = header if account is None else replace(header, account=account.place)
-        if since is None or (since == BEGINNING and not self.path.exists()):
+        if since is None or not (since.last or self.path.exists()):
             create(self.path, "ledger", first := encode(header.line()), durable=file.durable)
             self.chain, self._lines = self._chain(digest(first)), 1
             if account is not None:
                 account.begin(header)
                 account.commit()
         else:
-            self.chain = self._resume(header, since)
+            self._resume(header, since)
 
-    def _resume(self, header: form.Header, since: Place) -> Chain:
+    def _resume(self, header: form.Header, since: Journaled) -> None:
+        """Go on with the file that is there: take in its lines, and write those that a crash has kept from it."""
         try:
             mend(self.path)
+        except FileNotFoundError:
+            raise self._put_back("is missing") from None
         except OSError as error:
             raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
         with self.path.open("rb") as file:
             right = file.readline().removesuffix(b"\n") == encode(header.line())
-        seeded, known, previous, standing = header.noise == "seeded", not since.lines, "", list[bytes]()
-        self._lines = 0
+        previous, there, behind = "", "", list[bytes]()
 
         def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | audit.Changed | None) -> None:
-            nonlocal known, previous
-            if seeded and self._lines == max(1, since.lines):  # it is charged again
-                standing.append(line)
-                return
+            nonlocal previous, there
+            if self._lines > since.before:
+                behind.append(line)
             self._lines, previous = self._lines + 1, digest
-            known = known or (self._lines, digest) == (since.lines, since.digest)
+            there = digest if self._lines == since.before + 1 else there
             if isinstance(found, audit.Changed):
                 self._changed[found.round] = self._spanned, found.slots
                 self.renew(found.slots)
             elif isinstance(found, tuple):
                 self._count(found[1])
 
+        self._lines = 0
         book = audit.read(self.path, keep=False, alone=self._place.alone, seen=take if right else audit.UNSEEN)
         if not right:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the run's own records, settings and version of admmnet, or run anew"
             )
-        if not known:
-            raise RequestError(
-                f"the ledger {self.path} lacks charges that its checkpoint knows of: it was cut or exchanged; "
-                "put the right one back, or run anew"
-            )
-        self.refused_at = since.refused_at
-        if seeded:
-            if self._account is not None:
-                self._account.rewind(header, self.events)
-            return self._chain(previous, standing)
-        if since == BEGINNING and book.count:
-            raise RequestError(
-                f"the ledger {self.path} has {book.count} charges, but no checkpoint knows of them: put "
-                "it back, or run anew with --account, so that spent budget counts"
-            )
-        self.charged = book.last
-        if self._account is not None:
-            self._account.resume(header, since.round, book.count)
-            if self._account.filter is not None:  # which another run has lowered since, or is the header's
-                self._over += (self._account.filter,)
-        chain = self._chain(previous)
-        chain.append(encode(form.ResumeLine(since.round, chain.previous)))
-        self._lines += 1
-        return chain
+        self.chain, self._ended, self.charged = self._chain(previous), book.finished, book.last
+        own = tuple(behind[: len(behind) - book.finished])
+        if self._lines - book.finished <= since.before:
+            raise self._put_back("lacks charges that the journal of the run has")
+        if own != since.last[: len(own)] or (since.before and there != since.head):
+            raise self._put_back("has charges that the journal of the run lacks, or others")
+        if self._ended and len(own) < len(since.last):
+            raise self._put_back("has ended before charges that the journal of the run has")
+        self._make_up(header, [decode(cast("Any", form.Line), line) for line in since.last[len(own) :]], len(own))
 
-    def _chain(self, previous: str, standing: Iterable[bytes] = ()) -> Chain:
-        file = ChainFile(self.path, "ledger", durable=self._place.durable, kept=self._place.kept)
-        return Chain(file, previous, standing)
+    def _make_up(self, header: form.Header, missing: Sequence[Any], stand: int) -> None:
+        """Write lines that a crash has kept from the ledger, and charges that it has kept from the account, too."""
+        events = sum(isinstance(line, form.EventLine) for line in missing)
+        if self._account is not None:
+            self._paid = self._account.resume(header, self.events, self.events + events)
+            if self._account.filter is not None:
+                # another run may have lowered it since; of a run that was the first it is the header's
+                self._over += (self._account.filter,)
+        for place, line in enumerate(missing, start=stand):
+            if isinstance(line, form.StartLine):
+                slots = cast("Count", form.filter_of(line.filter, header.line().budget))
+                self.begin(line.round, slots, line.neighbours, line.weight)
+                continue
+            event = from_parameters(line.mechanism, dict(line.parameters))
+            if not self._paid and not self.affords([event]):  # another run has used the account since
+                self.void = line.round, place
+                self.refuse(line.round)
+                break
+            self._follow(line.round, self._step(line.round, event, self._left, self.totals))
+        if missing:
+            self.commit()
+
+    def _put_back(self, how: str) -> RequestError:
+        return RequestError(
+            f"the ledger {self.path} {how}: one of the two was put back from an older copy; put back the newest of the "
+            "whole run folder, or run anew with --account, so that spent budget counts"
+        )
+
+    def _chain(self, previous: str) -> Chain:
+        return Chain(ChainFile(self.path, "ledger", durable=self._place.durable, kept=self._place.kept), previous)
 
     def _count(self, event: Event) -> None:
         self._spanned = grown(self._spanned, event)
@@ -163,34 +191,35 @@ class Ledger(MemoryLedger):
         return form.event_start(round, event, totals, self.contract)
 
     def _follow(self, round: int, step: Step) -> None:
+        if self._ended:
+            raise RunError(f"the ledger {self.path} has ended: nothing is charged behind its end line")
         if self._account is None:
             self._spanned = step.totals
         else:
-            self._account.charge(round, step.event)
+            if self._paid:
+                self._paid -= 1
+            else:
+                self._account.charge(round, step.event)
             self._spanned = grown(self._spanned, step.event)
         super()._follow(round, step)
+        self.charged = round
         self._append(form.with_digest(step.line, self.chain.previous))
 
     def before(self, round: int) -> Totals:
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
         return self._changed[round][0] if round in self._changed else self._spanned
 
-    @property
-    def planned(self) -> int:
-        """First round here of the changed start that was planned last, ``BEFORE`` for none."""
-        return max(self._changed, default=BEFORE)
-
-    def begin(
-        self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None, *, repeated: bool = True
-    ) -> None:
-        """Go on under the slots of a changed start, which are written down; once, if it may be ``repeated``.
+    def begin(self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None) -> None:
+        """Go on under the slots of a changed start, which are written down, once.
 
         Raises
         ------
         RequestError
             If the run had other slots in it before it was interrupted.
         """
-        if round not in self._changed or not repeated:
+        if self._ended:
+            return
+        if round not in self._changed:
             self._changed[round] = self._spanned, slots
             self.renew(slots)
             line = form.StartLine(
@@ -207,15 +236,11 @@ class Ledger(MemoryLedger):
                 "run's own records, settings and version of admmnet, or run anew"
             )
 
-    def place(self, round: int) -> Place:
-        """Where the ledger stands after ``round`` rounds."""
-        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
-
-    def sync(self) -> None:
-        """Have everything on the disk, also of a simulation: no checkpoint knows more. RunError if the disk refuses."""
-        if self._account is not None:
-            self._account.commit()
-        self.chain.file.commit(durable=True)
+    def take(self) -> bytes:
+        """Return lines since the last ``commit`` that were not taken before: they stand in the journal first."""
+        taken = bytes(self._fresh)
+        self._fresh.clear()
+        return taken
 
     @property
     def head(self) -> tuple[str, int, float]:
@@ -243,26 +268,36 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.commit()
         self.chain.file.commit()
+        self._fresh.clear()
 
     def end(self) -> None:
-        """Write the end line."""
+        """Write the end line, once in a run."""
+        if self._ended:
+            return
         total = form.Total(**form.shared_total(self.totals, self.contract))
         account = None if self._account is None else self._account.head
         end = form.EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)
         self._append(encode(end))
+        self._ended = True
+        self.take()  # no charge: it follows from those before it
 
-    def close(self) -> None:
-        """Commit and close, without an end line if the run has not finished; once is enough."""
+    def close(self, *, commit: bool = True) -> None:
+        """Commit and close, without an end line if the run has not finished; once is enough.
+
+        Without a ``commit`` charges are dropped whose round is not in the journal: nothing of them had left.
+        """
         if self._closed:
             return
         self._closed = True
         try:
-            self.commit()
+            if commit:
+                self.commit()
         finally:
             self.chain.file.close()
             if self._account is not None:
-                self._account.close()
+                self._account.close(commit=commit)
 
     def _append(self, line: bytes) -> None:
         self.chain.append(line)
+        self._fresh += line + b"\n"
         self._lines += 1

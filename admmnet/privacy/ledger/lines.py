@@ -6,12 +6,12 @@ the one that this process has written so far: of the same inode, length and last
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import stat
 from collections import deque
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,8 +79,8 @@ class ChainFile:
         """Add a line, which ``commit`` writes."""
         self._pending += line + b"\n"
 
-    def commit(self, *, durable: bool = False) -> None:
-        """Push all lines out of the process, and to the disk if ``durable``, or the file is.
+    def commit(self) -> None:
+        """Push all lines out of the process, and to the disk where the file is durable.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class ChainFile:
             If the disk refuses, or the file is not what was written. What the disk has not taken goes to it at the next
             commit.
         """
-        durable = durable or self._durable
+        durable = self._durable
         handle, there = self._open() if self._handle is None else (self._handle, None)
         try:
             self._check(handle, there)
@@ -133,41 +133,17 @@ class ChainFile:
 
 
 class Chain:
-    """Lines that go to a file, or are found to stand there already, each with the digest of the one before.
+    """Lines that go to a file, each with the digest of the one before: ``previous`` is that of the last one."""
 
-    ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
-    ones must equal them, and are not written again.
-    """
+    __slots__ = ("file", "previous")
 
-    __slots__ = ("_standing", "file", "previous")
-
-    def __init__(self, file: ChainFile, previous: str, standing: Iterable[bytes] = ()) -> None:
+    def __init__(self, file: ChainFile, previous: str) -> None:
         self.file, self.previous = file, previous
-        self._standing = deque(standing) or None
 
-    @property
-    def at_end(self) -> bool:
-        """Whether nothing stands in the file behind the last line."""
-        return not self._standing
-
-    def append(self, line: bytes) -> bool:
-        """Add a line, which a commit of the file writes; return whether it is new.
-
-        Raises
-        ------
-        RunError
-            If another line stands there already.
-        """
-        new = not self._standing
-        if not self._standing:
-            self.file.add(line)
-        elif self._standing.popleft() != line:
-            raise RunError(
-                f"the {self.file.what} {self.file.path} holds other charges than this run makes again: use the "
-                "same records, seed, admmnet and libraries as the interrupted run, or run anew"
-            )
+    def append(self, line: bytes) -> None:
+        """Add a line, which a commit of the file writes."""
+        self.file.add(line)
         self.previous = digest(line)
-        return new
 
 
 _TAIL = 256
@@ -184,9 +160,9 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
     RunError
         If the disk refuses.
     """
-    draft = path.with_name(f".{path.name}.new")
+    draft = _draft_of(path)
     try:
-        with draft.open("xb", buffering=0) as file:
+        with draft.open("wb", buffering=0) as file:
             try:
                 if file.write(line + b"\n") <= len(line):
                     raise OSError(28, os.strerror(28))
@@ -196,7 +172,8 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
                 raise RunError(f"cannot write the {what} {path}: {remedy(error)}") from None
         os.link(draft, path)  # never over a file that is there
     except OSError as error:
-        raise RequestError(f"cannot create the {what} {path}: {error.strerror}") from None
+        kind = RunError if error.errno == errno.ENOSPC else RequestError
+        raise kind(f"cannot create the {what} {path}: {remedy(error)}") from None
     finally:
         with suppress(OSError):
             draft.unlink()
@@ -204,12 +181,18 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
         sync(path.parent)
 
 
+def _draft_of(path: Path) -> Path:
+    """Under which name a file is made."""
+    return path.with_name(f".{path.name}.new")
+
+
 def mend(path: Path) -> None:
-    """Cut an incomplete last line: a charge is on the disk whole before its release is sent.
+    """Cut an incomplete last line, and remove what the making left: a charge is whole on the disk before its release.
 
     A line that lacks its newline alone is a line like any other, and stays; so does what no crash leaves, to be told.
     """
     _, before, last = ending(path)
+    _draft_of(path).unlink(missing_ok=True)
     if last.endswith(b"\n"):
         return
     if is_whole(last):

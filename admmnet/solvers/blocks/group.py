@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -85,11 +85,6 @@ class Group:
         self.stack = stack
         self.steps = GroupSteps(stack)
         self.state = GroupState(np.zeros((size, d)), np.zeros((size, d)), np.zeros(size), np.zeros(size, dtype=bool))
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """All state by name."""
-        return {"points": self.state, "curve": self.steps.state}
 
     def solve(
         self, index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -83,13 +82,6 @@ class BlockSolver:
             self._groups.append(Group(stack))
             self._places.append(np.array(group, dtype=np.intp))
         self.members = tuple(members[i] for i in sorted(members))
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """All state by name, as `LocalSolver.states`."""
-        parts: dict[str, Any] = {f"alone{i}": solver for i, solver in self._alone.items()}
-        parts |= {f"group{number}": group for number, group in enumerate(self._groups)}
-        return {f"{at}.{name}": state for at, part in parts.items() for name, state in part.states.items()}
 
     @np.errstate(all="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:

@@ -35,11 +35,12 @@ class Standing(Struct, frozen=True, forbid_unknown_fields=True):
     """Name of the start that its rounds are planned in; "" of none."""
     shape: Name = ""
     """Digest of that start's members and edges."""
-    low: Round = NEVER
+    first: Round = NEVER
+    """First round of that plan, if it is that of a changed start."""
     at: Round = NEVER
-    """First and last round from which it can repeat its rounds in this plan."""
+    """Last round from which it can play its rounds in this plan again."""
     c: Round = NEVER
-    """Highest round that it has been charged for."""
+    """Highest round that it has begun, silent ones too."""
     rounds: Whole = 0
     """Rounds of its run; 0 before it knows them."""
     lines: Whole = 0
@@ -228,7 +229,9 @@ def _rule(
     """How a start goes on, its first round, the start in which that is planned, and the end that it is about."""
     said = list(here.values())
     plan, shape = said[0].plan, shape_of(list(here), edges)
-    at, low = min(one.at for one in said), max(one.low for one in said)
+    # nobody plays rounds of other members again because one says that it needs them
+    first, at = most([str(one.first) for one in said], len(said)), min(one.at for one in said)
+    at = max(int(first), at) if first and at > NEVER else NEVER
     masked = most([one.settings.get("trust", "") for one in said], len(said)) == setting("masked")
     same = all((one.run, one.plan, one.shape) == (run, plan, shape) for one in said)
     known = charged(said, (one for one in words.values() if one.run == run))
@@ -240,7 +243,7 @@ def _rule(
     if rounds and round > rounds - 1 and ends:
         return "finish", round, plan, min(ends, key=lambda digest: (-ends[digest], digest))
     alike = all(one.at == at for one in said)  # stages before round 0 have no state between them
-    if plan and same and NEVER < low <= at and (alike or not (masked or at < 0)):
+    if plan and same and at > NEVER and (alike or not (masked or at < 0)):
         return "replay", at, plan, ""
     return "go on", round, name, ""
 

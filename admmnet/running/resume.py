@@ -10,16 +10,17 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.files import load_json
-from admmnet.record.folder import CHECKPOINT, SUMMARY, ledger_path
+from admmnet.record.folder import SUMMARY, ledger_path
 from admmnet.record.format import epsilon
+from admmnet.record.journal import journals
+from admmnet.record.shelf import followed, ledger_files
 
 
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
     """Settings with which an interrupted run goes on.
 
-    Of ``flags``, by setting, None counts as not given. Transport, deadlines and ``checkpoint_every`` alone may differ
-    from the folder's. RequestError if the folder is no run's, the run is finished or has no checkpoint, or a setting
-    differs.
+    Of ``flags``, by setting, None counts as not given. Transport and deadlines alone may differ from the folder's.
+    RequestError if the folder is no run's, the run is finished or cannot go on, or a setting differs.
     """
     folder = Path(folder)
     saved = saved_config(folder)
@@ -61,29 +62,27 @@ def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
 def saved_config(folder: Path) -> RunConfig:
     """Settings of a run that can go on.
 
-    RequestError if the folder is no run's, the run is finished or has no checkpoint.
+    RequestError if the folder is no run's, the run is finished, or it has charged what no journal has.
     """
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    spent = None if any((folder / CHECKPOINT).glob("*/part-*")) else _spent(folder)
-    if spent is not None and (saved.checkpoint_every is None or spent):  # else it died before its first round
-        keep = "--checkpoint-every K keeps checkpoints"
-        if saved.seeded:  # whoever has the seed has the noise: nothing is spent
-            raise RequestError(f"{folder} has no checkpoint: remove it and run anew; {keep}")
+    if not saved.seeded and not journals(folder) and (spent := _charged(folder)):
+        why = (
+            f"{saved.algorithm} keeps none" if saved.baseline else "it was removed, or another version wrote the folder"
+        )
         raise RequestError(
-            f"{folder} has no checkpoint ({spent or 'nothing is spent'}): run anew with --account, so that "
-            f"spent budget counts, or remove the folder; {keep}"
+            f"{folder} has no journal to go on from ({why}), and {spent}: run anew with --account, so that spent "
+            "budget counts, or remove the folder"
         )
     return saved
 
 
-def _spent(folder: Path) -> str:
-    from admmnet.record.reader import read_run
-    from admmnet.record.shelf import ledger_files
-
-    books = read_run(folder, events=False).ledgers.values() if ledger_files(folder) else ()
-    spent = [book.total()["epsilon_spent"] or 0.0 for book in books if book.count]
-    return f"epsilon {epsilon(max(spent))} is spent" if spent else ""
+def _charged(folder: Path) -> str:
+    """What is charged in a folder's ledgers, readable or not; "" if they have but their headers."""
+    if not any(path.read_bytes().count(b"\n") > 1 for path in ledger_files(folder)):
+        return ""
+    spent = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
+    return f"epsilon {epsilon(max(spent))} is spent" if any(spent) else "its ledgers have charges"

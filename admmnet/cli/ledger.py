@@ -121,6 +121,14 @@ def verify(
         print(encode(verdict, indent=2).decode(), end="")
         return
     lines(*verdict.lines())
+    manifest = run / "manifest.json"
+    if manifest.with_suffix(".json.sig").exists():
+        lines(
+            f"signature:  {manifest}.sig lies beside it, unchecked: ssh-keygen -Y verify -n admmnet -f ALLOWED_SIGNERS "
+            f"-I SIGNER -s {manifest}.sig < {manifest}"
+        )
+    elif verdict.mode.mode == "private" and verdict.integrity is not None and verdict.integrity.state != "unfinished":
+        lines(f"to sign:    ssh-keygen -Y sign -n admmnet -f KEY {manifest}")
 
 
 @ledger.command()

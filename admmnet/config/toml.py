@@ -96,11 +96,7 @@ def load_saved(folder: Path) -> RunConfig:
 def saved_values(folder: Path) -> dict[str, Any]:
     """Return the settings in a run folder by name, unchecked but for their tables and keys."""
     path = folder / "config.toml"
-    tables = read_toml(path)
-    for name, table in tables.items():
-        if isinstance(table, dict):  # what is gone has no say in the figures of an older run
-            tables[name] = {key: value for key, value in table.items() if key not in UNUSED and gone_key(key) is None}
-    return values_of(tables, path)
+    return values_of(read_toml(path), path, saved=True)
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -108,8 +104,11 @@ def read_values(path: Path) -> dict[str, Any]:
     return values_of(read_toml(path), path)
 
 
-def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the settings of a file's tables by name, as ``read_values``."""
+def values_of(tables: Mapping[str, Any], path: Path, *, saved: bool = False) -> dict[str, Any]:
+    """Return the settings of a file's tables by name, as ``read_values``.
+
+    In a ``saved`` one keys that are gone are left out: they have no say in the figures of an older run.
+    """
     known, installed = dict(known_settings()), True
     with suppress(KeyError, TypeError):  # it names no method
         try:
@@ -124,10 +123,11 @@ def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
                 f"{path}: unknown table or key [{table}]; {meant(table, TABLES)}tables: {', '.join(TABLES)}"
             )
         for key, value in content.items():
-            if key in UNUSED and value == UNUSED[key]:
+            name = names.get((table, key))
+            gone = key in UNUSED and (saved or value == UNUSED[key])
+            if name is None and (gone or (saved and gone_key(key) is not None)):
                 continue
-            name = names.get((table, key)) or (_foreign(path, table, key, value) if installed else key)
-            values[name] = value
+            values[name or (_foreign(path, table, key, value) if installed else key)] = value
     return values
 
 

@@ -191,6 +191,11 @@ class Door:
     def marks(self, marks: frozenset[str]) -> None:
         self._secret.marks = marks
 
+    def spoke(self, round: int) -> bool:
+        """Whether a vector is among the answers that it repeats in a round."""
+        earlier = () if self.outbox is None else self.outbox.earlier.get(round, ())
+        return any(one.kind.startswith("<") for one in earlier)
+
     def nothing(self, round: int) -> None:
         """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
         if self.outbox is None or not self.outbox.known(round):

@@ -332,6 +332,8 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """rounds that agents missed: ranges such as `3-17`"""
     identities: Literal["network", "run"] | None = None
     """of older folders: whose keys signed receipts"""
+    virtual_seconds: Figure | None = None
+    """of older folders: by a clock that was simulated"""
     notes: list[str]
     """to know before quoting figures"""
     versions: dict[str, str]

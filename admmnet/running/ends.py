@@ -54,7 +54,8 @@ class LastWords:
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.record.shelf import followed  # here: the command line starts faster
+    from admmnet.record.folder import SUMMARY  # here: the command line starts faster
+    from admmnet.record.shelf import followed
     from admmnet.running.resume import saved_config
 
     ledgers = followed(folder) if folder is not None else []
@@ -68,7 +69,10 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
         figure = f": epsilon {epsilon(max(known))} so far{whose}"
     go_on = f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
     try:
-        saved_config(folder)
+        if (folder / SUMMARY).exists():
+            go_on = "the run has finished"
+        else:
+            saved_config(folder)
     except RequestError:
         go_on = "it cannot go on: run anew with --account, so that spent budget counts"
     return f"the ledgers hold everything that was sent{figure}; {go_on}"

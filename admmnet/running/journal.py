@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from admmnet.errors import RequestError, RunError
+from admmnet.faults.model import FaultModel
 from admmnet.files import remedy, sync
 from admmnet.holder.outbox import Answered, Outbox
 from admmnet.privacy.ledger.file import Journaled
@@ -76,7 +77,6 @@ class Journal:
         self._settings: dict[str, str] = {}
         self._size = 0
         self._places: dict[int, list[Place]] = {}
-        self._together: dict[tuple[Path, int], set[int]] = {}  # agents of a process in a start
         found: list[tuple[Record, Place, int]] = []
         for path in journals(folder):
             for record, start, end in read_records(path):
@@ -105,12 +105,8 @@ class Journal:
             for agent, said in record.agents.items():
                 past = self.past.setdefault(agent, Past())
                 past.marks, past.last = past.marks | frozenset(said.marks), record.round
+                past.answered = record.round if said.answers else past.answered
                 past.ledger = past.ledger.then(said.lines)
-            here = self._together.setdefault((place.path, record.start), set())
-            here |= record.agents.keys()
-            if any(said.answers for said in record.agents.values()):
-                for agent in here:  # who was away had nothing to answer
-                    self.past[agent].answered = record.round
         elif isinstance(record, Void):
             self.void.update(record.rounds)
         elif isinstance(record, Cut):
@@ -132,13 +128,22 @@ class Journal:
         """Lines of an agent's ledger that a run goes on with; None of a run that begins."""
         return self.past.get(agent, Past()).ledger if self.resumed else None
 
-    def hold_void(self, transport: Transport, first: int) -> None:
+    def hold_void(self, transport: Transport, first: int, faults: FaultModel | None) -> None:
         """Find the rounds of masked sums that no start can repeat: bytes of two starts do not cancel.
 
-        ``first`` is the run's first round, or stage.
+        ``first`` is the run's first round, or stage. In void rounds, and where it is away, an agent owes no answer.
         """
         own = [max(self.past[i].answered if i in self.past else BEFORE, first - 1) for i in transport.agents]
-        own = [next(round for round in count(last) if round + 1 not in self.void) for last in own]
+        top = max(own)
+
+        def owes(agent: int, round: int) -> bool:
+            away = faults is not None and round <= top and not faults.members(max(round, 0))[agent]
+            return round not in self.void and not away
+
+        own = [
+            next(round for round in count(last) if owes(i, round + 1))
+            for i, last in zip(transport.agents, own, strict=True)
+        ]
         told = share(transport.world, [min(own), max(own)], "answered")
         low, high = (sorted(said[k] for said in told if said is not None) for k in (0, 1))
         # a sum needs all: agents are a round apart at most, whatever one of them says

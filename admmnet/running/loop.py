@@ -142,7 +142,8 @@ def execute(
             journal = _journal(plan, world, folder)
             masks, attempts = _masks(plan, transport)
             if attempts is not None and journal is not None and plan.run.resume is not None:
-                journal.hold_void(transport, min((stage.number for stage in plan.prologue.stages), default=0))
+                first = min((stage.number for stage in plan.prologue.stages), default=0)
+                journal.hold_void(transport, first, plan.faults)
             blocks = _nodes(whole, transport, folder, journal, masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
             agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)

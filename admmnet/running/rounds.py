@@ -58,7 +58,9 @@ class Rounds:
         taking = taking_part(self._nodes, now, None if self._chain is None else self._chain.graph)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
-        if self._attempts is not None:
+        if self._attempts is not None and alone:  # masks of other members: its part is counted, and not asked for
+            taking = []
+        elif self._attempts is not None:
             void = journal is not None and round in journal.void
             number, members = (0, ()) if void else self._attempts.begin(round)
             if void and round >= 0:
@@ -67,7 +69,9 @@ class Rounds:
             for node in self._nodes:
                 node.door.attempt(number, members)
         if journal is not None:
-            journal.recall(round, taking)
+            journal.recall(round, self._nodes)
+            for node in self._nodes if alone and not taking else ():
+                node.agent.releases += self._method.released_in(round) * node.door.spoke(round)
         together = self._together
         if together is not None:
             together.propose(round)

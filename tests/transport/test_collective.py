@@ -129,7 +129,7 @@ def test_rounds_of_masked_sums_that_some_have_answered_are_void(tmp_path: Path) 
         journal = Journal(folder)
         journal.past[0] = Past(answered=5)
         transport: Any = SimpleNamespace(agents=(0,), world=FakeWorld(others=others))
-        journal.hold_void(transport, 0)
+        journal.hold_void(transport, 0, None)
         journal.close()
         assert journal.void == set(void)
         assert Journal(folder).void == set(void), "in later starts, too"
@@ -147,7 +147,7 @@ def test_behind_a_void_round_nobody_is_further_away(tmp_path: Path) -> None:
         return [value, [5, 5]]
 
     world: Any = SimpleNamespace(gather=gather)
-    journal.hold_void(cast("Any", SimpleNamespace(agents=(0,), world=world)), 0)
+    journal.hold_void(cast("Any", SimpleNamespace(agents=(0,), world=world)), 0, None)
     journal.close()
     assert (told, journal.void) == ([[4, 4]], {4, 5})
 

@@ -65,5 +65,6 @@ UNUSED: dict[str, Any] = {
 
 def gone_key(key: str) -> str | None:
     """What is told of a key of a config file that is gone; None of any other."""
-    instead = GONE.get("--" + key.replace("_", "-"))
+    flag = "--" + key.replace("_", "-")
+    instead = GONE.get(flag, GONE.get(f"run {flag}"))
     return None if instead is None else f"{key} is gone: {instead}"

@@ -11,6 +11,7 @@ from admmnet.config.values import as_in_file
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
+from admmnet.gone import gone_key
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import DEFAULT, MethodSettings
 from admmnet.registry import meant
@@ -324,6 +325,8 @@ def find_setting(name: str) -> Setting:
 
 def unknown(name: str) -> RequestError:
     """What to say of a name that no setting has."""
+    if (told := gone_key(name)) is not None:
+        return RequestError(told)
     close = meant(name, {*known_settings(), *foreign_names()})
     return RequestError(f"there is no setting {name!r}: {close}`admmnet run --help` lists all")
 

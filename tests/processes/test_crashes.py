@@ -24,7 +24,7 @@ from .launch import DEADLINE, ROOT, mpirun_path
 from .relayed import PRIVATE, QUIET, Hosts
 from .warm import Warm
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(3600)]
 MODULE = "tests.processes.crashing"
 FEW = ("--agents", "3", "--rounds", "3", "--epsilon", "5", "--delta", "1e-4", "--no-test", "--quiet")
 MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--topology", "complete:3")
@@ -94,7 +94,7 @@ def points(folder: Path, words: Sequence[str], every: int, **how: Any) -> range:
     place, writes = Place(folder, "whole", *words, **how), folder / "writes"
     assert place.run(writes=writes) == (0, "")
     place.check()
-    return range(1, int(writes.read_text()) + 1, every)
+    return range(1 + every // 2, int(writes.read_text()) + 1, every)
 
 
 @pytest.mark.parametrize("every", [pytest.param(1, id="each"), pytest.param(23, id="some")])
@@ -113,7 +113,7 @@ def test_one_process(method: str, account: bool, every: int, tmp_path: Path) -> 
             place.check()
 
 
-@pytest.mark.parametrize("every", [pytest.param(1, id="each"), pytest.param(31, id="some")])
+@pytest.mark.parametrize("every", [pytest.param(1, id="each"), pytest.param(50, id="some")])
 @pytest.mark.parametrize("method", ["pp-admm", "masked"])
 def test_a_rank(method: str, every: int, tmp_path: Path) -> None:
     """Killed twice: of masked sums a round is void of which some have their part, and some have not."""

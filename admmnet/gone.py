@@ -41,7 +41,6 @@ GONE = {
         ),
         "give it to `admmnet relay`",
     ),
-    "verify --key": "`admmnet ledger verify` prints the command of ssh-keygen that checks a signature",
     "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",

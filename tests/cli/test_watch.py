@@ -202,6 +202,9 @@ def test_a_folder_of_one_host_has_one_ledger(private: Path, tmp_path: Path, watc
     (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
     code, out, _ = watch(tmp_path / "part", "--once")
     assert code == 3
+    assert out.endswith("it cannot go on: run anew with --account, so that spent budget counts\n")  # without a journal
+    (tmp_path / "part/journal.bin").touch()
+    _, out, _ = watch(tmp_path / "part", "--once")
     assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
 
 

@@ -86,7 +86,7 @@ def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
     assert door_of(Book(), SimulatedHolder).secret.kept == {}
     door = door_of(Book())
     shown = {name for name in dir(door) if not name.startswith("_")}
-    assert shown == {"answer", "attempt", "marks", "nothing", "outbox", "records", "secret", "simulated"}
+    assert shown == {"answer", "attempt", "marks", "nothing", "outbox", "records", "secret", "simulated", "spoke"}
     assert door.outbox is None  # otherwise it holds answers that may leave
 
 

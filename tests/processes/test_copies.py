@@ -25,6 +25,15 @@ def begin(hosts: Hosts, agent: int) -> None:
     hosts.start(agent, "none:9:0", "--no-test", "--account", str(account(hosts, agent)))
 
 
+def charged(folder: Path) -> int:
+    """Last round that its ledger charges, and one."""
+    path = folder / "ledger/agent-001.jsonl"
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return 1 + max(
+        (json.loads(line)["round"] for line in lines if line.endswith(b"}") and b'"round":' in line), default=-1
+    )
+
+
 def put_back(copy: Path, place: Path) -> None:
     shutil.rmtree(place)
     shutil.copytree(copy, place)
@@ -38,9 +47,11 @@ def test_an_older_copy_is_refused_and_the_newest_goes_on(what: str, rounds: int,
         for agent in range(3):
             begin(hosts, agent)
         folder, paid = tmp_path / "1", account(hosts, 1)
-        for name, done in (("old", 3), ("new", 3 + rounds)):
-            hosts.done(1, done)
+        before = 0
+        for name, done in (("old", 3), ("new", rounds)):
+            hosts.until(lambda: charged(folder) >= before + done)  # noqa: B023 (used at once)
             hosts.kill(1)
+            before = charged(folder)
             shutil.copytree(folder, tmp_path / name / "folder")
             shutil.copytree(paid, tmp_path / name / "account")
             if name == "old":

@@ -18,6 +18,11 @@ import numpy as np
 import pytest
 
 from admmnet.data.sets import census
+from admmnet.forms import decode
+from admmnet.record.file_forms import Finish
+from admmnet.record.folder import sha256
+from admmnet.record.journal import JOURNAL, Made, Run, record_bytes
+from admmnet.running.closing import made_of
 from tests.doc_pages import ROOT, blocks, name
 from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
@@ -221,6 +226,10 @@ def with_partners(folder: Path, command: str) -> Ended:
 def comes_late(folder: Path, command: str) -> None:
     """An agent that lacks the end takes it from a new relay, to whose folder the page has copied it."""
     late = folder / "east" / "runs" / "today"
+    (ledger,) = (late / "ledger").iterdir()  # the journal of an agent that has not ended
+    made = made_of(sha256(ledger), {"model.npz": (late / "model.npz").read_bytes()})
+    finish = decode(Finish, (late / "finish.json").read_bytes(), indent=2)
+    (late / JOURNAL).write_bytes(record_bytes(Run(finish.run, {}, bytes(32))) + record_bytes(Made(made)))
     for file in ("summary.json", "finish.json", "model.npz", "manifest.json"):
         (late / file).unlink()
     shutil.rmtree(late / "end")

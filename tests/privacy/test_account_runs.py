@@ -40,7 +40,9 @@ def test_totals_go_on_over_runs(place: Place) -> None:
             assert account.epsilon_proven(1e-4) <= epsilon
             order = opened_order(place)
             used = float(account.curve[order]) / allowance(order, epsilon, 1e-4)
-            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the runs before left, and no more"
+            assert used <= 1.0 + 1e-12, "what the runs before left, and no more"
+            asks = "gate" in words or words.get("algorithm") == "ipp-admm"  # how often it says yes is chance
+            assert asks or used >= 1.0 - 1e-9
             shown = result.summary["per_agent"][i]["account_epsilon_spent"]
             assert shown == account.epsilon_proven(1e-4)
         spent = max(totals.epsilon_proven(1e-4) for totals in place.totals())

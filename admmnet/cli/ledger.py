@@ -139,12 +139,15 @@ def verify(
 def network(run: Path, colluders: int, observers: str, as_json: bool) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
     from admmnet.cli.learned import facts_of, numbers_in, said_of
+    from admmnet.record.journal import journals
     from admmnet.record.network import find, network_of
     from admmnet.record.reader import look_at
     from admmnet.record.verdict import verdict_of
 
     chosen, read = numbers_in(observers), look_at(run)
     found, mode = network_of(read), None if read.faults else verdict_of(read).mode
+    if journals(run) and not isinstance(found, str):  # its hashes betray what the figures leave out
+        found = f"a journal lies in {run}, which tells more: the run's command with --resume auto deletes it"
     told = None if isinstance(found, str) else find(found, colluders, chosen)
     if mode is not None and not as_json:
         lines(f"mode:       {mode.line()}")

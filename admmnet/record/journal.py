@@ -22,6 +22,8 @@ from admmnet.holder.outbox import Answered
 from admmnet.record.forms import StartEntry
 
 JOURNAL = "journal.bin"
+WENT_ON = "the run was interrupted and went on"
+"""Beginning of a note: no theorem of the network ledger speaks of a run with several starts."""
 HEAD = 4 + 4 + 32
 """Bytes of a record's length, of a checksum of it, and of the sha256 of its content."""
 

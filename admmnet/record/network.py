@@ -22,6 +22,7 @@ from admmnet.privacy.network.shifts import STEPS
 from admmnet.privacy.network.trees import TreeFlow
 from admmnet.privacy.network.views import MOST_SETS, sets_of
 from admmnet.record.forms import NetworkFigures
+from admmnet.record.journal import WENT_ON
 from admmnet.record.reader import Run
 
 WORK, SECONDS = 2e11, 5e9
@@ -182,7 +183,8 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     troubled = (faults.drop, faults.offline, faults.topology_schedule)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
-    if any(own.resumed or own.changed for own in run.ledgers.values()):
+    went_on = any(note.startswith(WENT_ON) for note in summary.notes)
+    if went_on or any(own.resumed or own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
     if len(summary.starts) > 1 or summary.away:
         yield "the run had more than one start, or agents took no part in some rounds"

@@ -21,6 +21,7 @@ from admmnet.holder.outbox import Answered, Outbox
 from admmnet.privacy.ledger.file import Journaled
 from admmnet.record.journal import (
     JOURNAL,
+    WENT_ON,
     Cut,
     Heard,
     Record,
@@ -34,9 +35,11 @@ from admmnet.record.journal import (
     record_bytes,
 )
 from admmnet.running.node import Node
-from admmnet.transport import Transport
+from admmnet.running.plan import Plan
+from admmnet.transport import Transport, World
 from admmnet.transport.collective import share
 from admmnet.types import BEFORE, Total, Vector
+from admmnet.version import __version__
 
 
 class Place(NamedTuple):
@@ -114,6 +117,11 @@ class Journal:
             past.ledger = past.ledger._replace(last=past.ledger.last[: record.lines])
             past.void.add(record.round)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a run that went on must know."""
+        return (f"{WENT_ON}: rounds were played again unchanged, and are charged once",) if self.resumed else ()
+
     def check(self, settings: dict[str, str]) -> None:
         """Take settings, by digest and name; RequestError if others are written down."""
         self._settings = settings
@@ -152,12 +160,12 @@ class Journal:
         if not self.void.issuperset(void):
             self.write(Void(list(void)))
 
-    def open(self, agents: Iterable[Node], silent_until: int = BEFORE) -> None:
+    def open(self, agents: Iterable[Node]) -> None:
         """Have doors note their answers from now on, and repeat those of rounds that are over."""
         for agent in agents:
             past = self.past.get(agent.id, Past())
             agent.door.marks |= past.marks
-            agent.door.outbox = Outbox(last=past.last, silent_until=silent_until)
+            agent.door.outbox = Outbox(last=past.last)
             if agent.ledger.void is not None:
                 self.write(Cut(agent.id, *agent.ledger.void))
 
@@ -239,6 +247,26 @@ class Journal:
         self.close()
         for path in journals(self.folder):
             path.unlink(missing_ok=True)
+
+
+def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
+    """Journal of this process; None of seeded runs, which are begun again, and of methods in one place.
+
+    RequestError if it is of other settings, or of a run whose folder is gone.
+    """
+    if plan.run.seeded or plan.method.verb == "none":
+        return None
+    own = None if world.start is None else world.start.journal
+    journal: Journal = own or Journal(folder, world.rank, durable=not plan.simulation and world.lasting)
+    journal.resumed = plan.run.resume is not None
+    if journal.past and not journal.resumed:
+        raise RequestError(
+            f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "
+            "journal and run anew, with --account, so that spent budget counts"
+        )
+    if own is None:
+        journal.check({"settings": plan.texts.kept, "admmnet": __version__})
+    return journal
 
 
 def _start_of(record: Record) -> int:

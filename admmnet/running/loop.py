@@ -43,7 +43,7 @@ from admmnet.running.entrance import prepare
 from admmnet.running.events import Listener, OnRound, Outcome, outcome_of
 from admmnet.running.graphs import located
 from admmnet.running.handshake import arguments, resuming
-from admmnet.running.journal import Journal
+from admmnet.running.journal import Journal, journal_of
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
@@ -139,7 +139,7 @@ def execute(
         opened.callback(transport.close)
         begun = world.start if world.start is not None and world.start.journal is not None else None
         with as_one(world):
-            journal = _journal(plan, world, folder)
+            journal = journal_of(plan, world, folder)
             masks, attempts = _masks(plan, transport)
             if attempts is not None and journal is not None and plan.run.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
@@ -215,7 +215,7 @@ def execute(
             observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
-            (*plan.notes, *plan.advice, *lost, *rounds.notes(done), *_again(plan, journal)),
+            (*plan.notes, *plan.advice, *lost, *rounds.notes(done), *(() if journal is None else journal.notes)),
             pooled_figure(plan, transport, loader, found),
             stopped=stopped,
         )
@@ -227,23 +227,6 @@ def execute(
             journal.delete()
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
         return Outcome(folder, summary, theta)
-
-
-def _journal(plan: Plan, world: World, folder: Path) -> Journal | None:
-    """Journal of this process; None of seeded runs, which are begun again, and of methods in one place."""
-    if plan.run.seeded or plan.method.verb == "none":
-        return None
-    own = None if world.start is None else world.start.journal
-    journal: Journal = own or Journal(folder, world.rank, durable=not plan.simulation and world.lasting)
-    journal.resumed = plan.run.resume is not None
-    if journal.past and not journal.resumed:
-        raise RequestError(
-            f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "
-            "journal and run anew, with --account, so that spent budget counts"
-        )
-    if own is None:
-        journal.check({"settings": plan.texts.kept, "admmnet": __version__})
-    return journal
 
 
 def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseException] | None, *_: Any) -> None:
@@ -261,13 +244,6 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
         if journal is not None:
             journal.close()
         close_all([agent.ledger for agent in agents], commit=kept)
-
-
-def _again(plan: Plan, journal: Journal | None) -> tuple[str, ...]:
-    """What the reader of a run that went on must know; one that was begun again gives the same."""
-    if plan.run.resume is None or journal is None:
-        return ()
-    return ("the run was interrupted and went on: rounds were played again unchanged, and are charged once",)
 
 
 def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:

@@ -25,6 +25,7 @@ from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
 from admmnet.running.observer import Observer
 from tests.command_runs import Admmnet
+from tests.interrupted_runs import Place, write_people
 
 COMMON: dict[str, Any] = {"topology": "path:6", "rounds": 5, "epsilon": 2.0, "delta": 1e-4, "seed": 2, "show": "end"}
 GOSSIP: dict[str, Any] = {"algorithm": "dp-dsgd", "mixing": "network", "loss": "logistic"}
@@ -212,3 +213,15 @@ def test_what_does_not_go_together_is_refused_before_the_run() -> None:
     ):
         with pytest.raises(RequestError, match=told):
             RunConfig(**wrong)
+
+
+def test_an_interruption_and_a_journal_have_no_figure(place: Place, admmnet: Admmnet) -> None:
+    """No theorem speaks of several starts; and hashes in a journal tell what messages leave out."""
+    write_people(place.data)
+    how: dict[str, Any] = {"algorithm": "noisy-gd", "show": "end", "answer": "average", "seed": None, "private": True}
+    folder = place.resume(place.interrupted("cut", 2, **how))
+    assert "went on after an interruption" in admmnet.ok("ledger", "network", folder).out
+    whole = place.whole("whole", **how)
+    assert "interruption" not in admmnet.ok("ledger", "network", whole).out
+    (whole / "journal.bin").touch()
+    assert "a journal lies in" in admmnet.ok("ledger", "network", whole).out

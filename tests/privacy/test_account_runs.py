@@ -14,6 +14,8 @@ from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.ledger import audit
 from admmnet.record import format
+from admmnet.rng import AgentStreams
+from admmnet.running import loop
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.command_runs import Admmnet
@@ -22,7 +24,9 @@ from tests.planned import nominal_rho
 from .accounts import Place, opened_order
 
 
-def test_totals_go_on_over_runs(place: Place) -> None:
+def test_totals_go_on_over_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often a gate says yes, and so what it leaves, is chance: it is drawn here as it was with a seed."""
+    monkeypatch.setattr(loop, "AgentStreams", lambda agent, seed: AgentStreams(agent, 1))
     ledgers = []
     runs: list[tuple[float, dict[str, Any]]] = [
         (1.0, {"account_order": True}),
@@ -40,9 +44,7 @@ def test_totals_go_on_over_runs(place: Place) -> None:
             assert account.epsilon_proven(1e-4) <= epsilon
             order = opened_order(place)
             used = float(account.curve[order]) / allowance(order, epsilon, 1e-4)
-            assert used <= 1.0 + 1e-12, "what the runs before left, and no more"
-            asks = "gate" in words or words.get("algorithm") == "ipp-admm"  # how often it says yes is chance
-            assert asks or used >= 1.0 - 1e-9
+            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the runs before left, and no more"
             shown = result.summary["per_agent"][i]["account_epsilon_spent"]
             assert shown == account.epsilon_proven(1e-4)
         spent = max(totals.epsilon_proven(1e-4) for totals in place.totals())

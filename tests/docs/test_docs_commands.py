@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -16,19 +17,19 @@ import pytest
 
 from admmnet import run
 from admmnet.cli import command_line
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, known_settings, own_settings
 from admmnet.config.toml import load_config
 from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Grid
 from admmnet.experiments.grid_file import grids_of
 from admmnet.files import read_toml
 from admmnet.forms import encode
+from admmnet.methods import METHODS
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger.form import Header
 from tests.doc_pages import PAGES, ROOT, blocks, fenced, name, page, prose, section, text, whole_files
-from tests.docs.test_command_tables import settings
 
 
 def command_words(line: str) -> list[str] | None:
@@ -66,7 +67,10 @@ def check_command(words: list[str]) -> None:
     except click.exceptions.Exit:
         return  # the help page
     if command.name in ("run", "calibrate"):
-        load_config(None, {key: value for key, value in values.items() if key in settings()})
+        method = str(values.get("algorithm"))
+        known = dict(known_settings()) | (own_settings(method) if method in METHODS.own else {})
+        flags = {key for key, one in known.items() if one.base is not Mapping}
+        load_config(None, {key: value for key, value in values.items() if key in flags})
 
 
 @pytest.mark.parametrize(("file", "words"), documented_commands())

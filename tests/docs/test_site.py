@@ -1,4 +1,4 @@
-"""The documentation site builds without a warning; a link to nowhere and a page that is not listed are named."""
+"""The site builds without a warning, with the lists that .mkdocs/tables.py makes; a link to nowhere is named."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import admmnet
-from tests.doc_pages import ROOT
+from admmnet.methods.agent import Agent
+from admmnet.record.forms import Privacy
+from tests.doc_pages import PAGES, ROOT, text
 
 CONFIG = ROOT / ".mkdocs" / "mkdocs.yml"
 DEADLINE = 240.0
@@ -31,11 +36,24 @@ def build(config: Path, target: Path) -> subprocess.CompletedProcess[str]:
 def test_the_site_builds_and_its_library_has_every_public_name(tmp_path: Path) -> None:
     done = build(CONFIG, tmp_path / "site")
     assert done.returncode == 0, done.stderr
-    ids = set(re.findall(r'\bid="([^"]+)"', (tmp_path / "site" / "library.html").read_text(encoding="utf-8")))
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (tmp_path / "site").glob("*.html")}
+    ids = set(re.findall(r'\bid="([^"]+)"', pages["library"]))
     homes = {f"admmnet.{home}.{name}" for name, home in admmnet._HOMES.items() if name != "__version__"}
     assert set(admmnet.__all__) == set(admmnet._HOMES)
     assert sorted(homes - ids) == []
     assert "admmnet.config.run_config.RunConfig.simulation" in ids  # members, too
+    shown = {page: set(re.findall(r"<code>([^<]*)</code>", pages[page])) for page in ("cli", "ledger", "library")}
+    assert {"--epsilon X", "--tune [METHOD.]SETTING=X:X,...", "--require [private]"} <= shown["cli"]
+    assert {*Privacy.__struct_fields__, "above-threshold", "previous"} <= shown["ledger"]
+    assert {*Agent.__dataclass_fields__, "present"} <= shown["library"]
+
+
+def test_every_list_of_the_program_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / ".mkdocs"))
+    tables = import_module("tables")
+    found = [match.groups() for path in PAGES for match in tables.PLACE.finditer(text(path))]
+    assert sorted(found) == tables.places()
+    assert all(tables.made(kind, name).strip() for kind, name in found)
 
 
 def test_a_fault_stops_the_build(tmp_path: Path) -> None:

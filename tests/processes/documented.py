@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, fenced, name, prose, text
 from tests.real_sets import FOLDER, held
 
-NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/network-ledger.md", "docs/reproduction.md", "docs/simulate.md")
+NIGHTLY = ("docs/compare.md", "docs/network-ledger.md", "docs/reproduction.md", "docs/simulate.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 
@@ -50,6 +50,7 @@ UNRUN = (
     Unrun(r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"),
     Unrun(r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
     Unrun(r"admmnet compare docs/\w+.toml", "many minutes; tests/experiments/test_grid_file.py runs a small one"),
+    Unrun(r"admmnet audit\b", "minutes each; tests/cli/test_audit_command.py runs small ones"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
     REAL,
 )

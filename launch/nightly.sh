@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
 # many trials, the long cases of tests/nightly.txt, scikit-learn's checks of all estimators, the commands of all pages,
-# and killed runs by the hundred.
+# the mutants of each folder's mutants.py, which its tests must see, and killed runs by the hundred.
 # ADMMNET_DATA=DIR launch/nightly.sh [options of `admmnet reproduce`]; the real data sets are in DIR
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
 # none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
@@ -33,5 +33,6 @@ python -m tests.benchmarks.relay soak 1800
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
+python -m tests.mutate --jobs "$(nproc)"
 [ "$kills" = 0 ] && exit
 ADMMNET_NIGHTLY=1 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -132,7 +132,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, tables, large, long, lied, soaked, checked, shown, edited, killed = ended.out.splitlines()
+    *times, audited, tables, large, long, lied, soaked, checked, shown, edited, mutated, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
@@ -145,6 +145,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert checked == " all  : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all  : -m pytest tests/processes/test_documented_commands.py"
     assert edited == "   5000: -m pytest tests/running/test_manifest.py"
+    assert mutated.startswith("   : -m tests.mutate --jobs ")
     kills = "tests/processes/test_resume.py"
     assert killed == f"  200 : -m pytest {kills}"
     assert again.code == 2

@@ -20,7 +20,7 @@ from admmnet.graph.files import named
 
 def same(first: nx.Graph, second: nx.Graph) -> bool:
     """Equal nodes, edges and neighbours, in equal order, without attributes."""
-    edges = [[(i, j, {}) for i, j in graph.edges] for graph in (first, second)]
+    edges: list[Any] = [[(i, j, {}) for i, j in graph.edges] for graph in (first, second)]
     return (
         list(first.nodes(data=True)) == list(second.nodes(data=True)) == [(i, {}) for i in first]
         and [*first.edges(data=True)] == [*second.edges(data=True)] == edges[0] == edges[1]

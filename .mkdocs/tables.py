@@ -1,4 +1,4 @@
-"""Lists that the site has and docs/ has not: flags, settings, keys of files, an agent's attributes, measurements.
+"""Lists that the site has and docs/ has not: flags, settings, keys of files, members, tables of the benchmark.
 
 A place is a line such as `<!-- flags: ledger verify -->`; the build puts the program's own words there.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,7 @@ from admmnet.record.file_forms import Measured
 from admmnet.record.forms import TABLES as SUMMARY
 from admmnet.settings import TABLES, Setting
 
+DOCS = Path(__file__).parents[1] / "docs"
 PLACE = re.compile(r"^<!-- (settings|flags|keys|made): ([\w -]+) -->$", re.MULTILINE)
 FORMS: dict[str, type] = {
     kind.__name__: kind
@@ -168,7 +170,42 @@ def asked() -> str:
     return "\n".join(rows)
 
 
-PARTS = {"mechanisms": mechanisms, "attributes": attributes, "measurements": asked}
+def benchmark() -> str:
+    """Tables of docs/benchmark.json: a line a method, from the lowest error at epsilon 1 on."""
+    places = json.loads((DOCS / "benchmark.json").read_text(encoding="utf-8"))
+    return "\n".join(line for name, found in places.items() for line in place(name, found))
+
+
+def place(name: str, found: dict[str, Any]) -> Iterator[str]:
+    """Facts, references and table of one place."""
+    (facts,) = found["data"]
+    real = facts["task"] == "real"
+    by = {(one["name"], one["epsilon"]): one for one in found["lines"] if one["epsilon"] is not None}
+    epsilons = sorted({epsilon for _, epsilon in by})
+
+    def error(value: float) -> str:
+        return f"{value:.4f}" if real else f"{100 * value:.2f}"
+
+    known = [] if facts["pooled"] is None else [f"pooled {error(facts['pooled'])}"]
+    plain = (one for one in found["lines"] if one["epsilon"] is None)
+    known += [f"`{one['name']}` {error(one['error'])} by {one['releases']:g} messages" for one in plain]
+    yield f"### {name}\n"
+    yield f"{facts['train']:,} training and {facts['test']:,} test records, {facts['features']} features. "
+    yield f"{'Mean squared error' if real else 'Error in %'}: always the {'mean' if real else 'larger class'} "
+    yield f"{error(facts['larger_class'])}" + (f"; without privacy {', '.join(known)}" if known else "") + ".\n"
+    yield "| ".join(["| method", *(f"epsilon {epsilon:g}" for epsilon in epsilons), "messages", "MB |"])
+    yield "|---" * (3 + len(epsilons)) + "|"
+    for one in sorted((one for (_, epsilon), one in by.items() if epsilon == 1), key=lambda one: float(one["error"])):
+        whole = [by.get((one["name"], epsilon)) for epsilon in epsilons]
+        errors = ["-" if own is None else f"{error(own['error'])} ({error(own['spread'])})" for own in whole]
+        sent = [f"{one['releases']:g}", f"{one['bytes_sent'] / 1e6:.3g}"] if one["bytes_sent"] else ["-", "-"]
+        mark = "" if one["adjacency"] == "replace-one" else " *"
+        yield " | ".join([f"| `{one['name']}`{mark}", *errors, *sent]) + " |"
+    yield from (f"\nRefused: {one['reason']}." for one in found["refused"])
+    yield ""
+
+
+PARTS = {"mechanisms": mechanisms, "attributes": attributes, "measurements": asked, "benchmark": benchmark}
 
 
 def places() -> list[tuple[str, str]]:

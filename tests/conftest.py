@@ -49,7 +49,11 @@ def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def variables_only_where_asked_for() -> Iterator[None]:
-    """Take variables away: a test that reads real sets passes their folder on; pytest-xdist sets a width of lines."""
+    """Take variables away: a test that reads real sets passes their folder on; pytest-xdist sets a width of lines.
+
+    So does readline, which pytest may have loaded, behind the back of ``os.environ``: children alone see that.
+    """
+    os.unsetenv("COLUMNS")
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(ENVIRONMENT, raising=False)
         patch.delenv("COLUMNS", raising=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from admmnet.errors import RequestError
@@ -49,14 +49,19 @@ def test_a_signature_holds_for_its_statement_and_its_key_alone() -> None:
 
 
 @given(PARTS, PARTS)
+@example(["1"], [1])
+@example(["a", "bc"], ["ab", "c"])
+@example([b"s", "1"], [b"", "s1"])
 def test_no_two_statements_have_the_same_bytes(one: list[bytes | str | int], other: list[bytes | str | int]) -> None:
     same = [(type(part), part) for part in one] == [(type(part), part) for part in other]
     assert (statement("topic", *one) == statement("topic", *other)) is same
+    assert statement("topic", *one) != statement("other topic", *one)
 
 
 def test_a_secret_is_never_shown() -> None:
     key = Identity.fresh()
     assert key.secret not in repr(key)
-    with pytest.raises(RequestError, match="64 hexadecimal digits") as error:
-        check_identity(key.secret[:-1], "agent-000.secret.toml: identity")
-    assert key.secret[:-1] not in str(error.value)
+    for wrong in (key.secret[:-1], key.secret + "0", key.secret[:-1] + "g", key.secret.upper() + "\n", None):
+        with pytest.raises(RequestError, match="64 hexadecimal digits") as error:
+            check_identity(wrong, "agent-000.secret.toml: identity")
+        assert key.secret[:-1] not in str(error.value)

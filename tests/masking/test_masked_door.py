@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -28,13 +26,9 @@ def door(contract: Contract, colluders: int | None = 2) -> tuple[Door, MemoryLed
     return Door(Holder(np.eye(3), np.ones(3)), 0, Logistic(), ledger, AgentStreams(0, 1), masks), ledger
 
 
-def asked(at: Door) -> Any:
-    return at.answer(Ask(SUM), 0)
-
-
-def planned(agents: int = 5, colluders: int = 2, times: int = 2) -> Contract:
+def planned(agents: int = 5, colluders: int = 2) -> Contract:
     event = DiscreteGaussian(1.001, SUM.sigma, SUM.grid, 3, agents, colluders)
-    return contract_for(10.0, 1e-4, ((event, times),), colluders=colluders)
+    return contract_for(10.0, 1e-4, ((event, 2),), colluders=colluders)
 
 
 @pytest.mark.parametrize(("promised", "masks"), [(None, 2), (2, None), (2, 1), (0, None)])
@@ -43,28 +37,23 @@ def test_masks_are_those_of_the_contract(promised: int | None, masks: int | None
         door(Contract(Promise(1.0, 1e-4, colluders=promised)), masks)
 
 
-def test_no_sum_is_answered_before_an_attempt_nor_twice_in_one() -> None:
+def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
+    """No sum is answered before an attempt, nor twice in one: refused before anything is charged."""
     at, ledger = door(planned())
     with pytest.raises(RequestError, match="before an attempt has begun"):
-        asked(at)
-    at.attempt(1, U)
-    assert isinstance(asked(at), Released)
-    with pytest.raises(RequestError, match="no attempt is answered twice"):
-        asked(at)
-    assert ledger.events == 1  # refused before anything is charged
-
-
-def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
-    at, ledger = door(planned())
+        at.answer(Ask(SUM), 0)
     for number, participants in ((1, U), (2, (0, 1, 2, 4))):
         at.attempt(number, participants)
         before = ledger.totals
-        assert isinstance(asked(at), Released)
+        assert isinstance(at.answer(Ask(SUM), 0), Released)
         event = DiscreteGaussian(SUM.sensitivity(at._known), SUM.sigma, SUM.grid, 3, len(participants), 2)
         assert ledger.totals.mu_squared == before.plus([event]).mu_squared
-        assert ledger.totals.colluders == 2
+        assert (ledger.totals.colluders, ledger.events) == (2, number)
+        with pytest.raises(RequestError, match="no attempt is answered twice"):
+            at.answer(Ask(SUM), 0)
+        assert ledger.events == number
     at.attempt(3, U)
-    assert asked(at) is REFUSED
+    assert at.answer(Ask(SUM), 0) is REFUSED
 
 
 @pytest.mark.parametrize("contract", [planned(agents=4), planned(agents=1, colluders=0)], ids=["more", "bare"])
@@ -72,7 +61,7 @@ def test_more_participants_or_colluders_than_were_planned_are_not_covered(contra
     at, ledger = door(contract, contract.promise.colluders if contract.promise else None)
     at.attempt(1, U)
     with pytest.raises(Uncovered, match="which no planned event covers"):
-        asked(at)
+        at.answer(Ask(SUM), 0)
     assert ledger.events == 0
 
 
@@ -81,5 +70,5 @@ def test_an_attempt_that_hides_nobody_is_not_answered(participants: tuple[int, .
     at, ledger = door(planned())
     at.attempt(1, participants)
     with pytest.raises(RequestError):
-        asked(at)
+        at.answer(Ask(SUM), 0)
     assert ledger.events == 0

@@ -84,7 +84,6 @@ GIVEN = {
 CHANGES = (
     Change("", r"\bRUN(-[A-Z])?\b", _to(r"made\1"), "a run folder that was made before"),
     Change("", r"mpirun -n 5\b", _to("mpirun -n 2"), "two ranks do what five do"),
-    Change("", r"--transport zmq\b", _to("--transport zmq --agents 2"), "two processes do what five do"),
     Change("", r"--algorithms ([^, ]+,[^, ]+),\S+ (?!.*--tune)", _to(r"--algorithms \1 "), "two methods of many"),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
     Change("", r"--data adult\b(?!:)", _adult, "the real set where there is one, else one that is built in"),

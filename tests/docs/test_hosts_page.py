@@ -14,7 +14,6 @@ from admmnet.transport.zmq import topics
 from admmnet.transport.zmq.meeting import Here
 from admmnet.transport.zmq.wire import KEPT, LARGEST, PIECE, Failure, Hello, Kind, Over, Signature, Stop, Word
 from tests import doc_pages
-from tests.doc_pages import ROOT
 
 PAGES = {"per_agent", "encoding.json", "metrics.csv"}
 """Other names in that section."""

@@ -1,7 +1,4 @@
-"""What becomes of a whole run over ZeroMQ when something goes wrong: who says so, how it ends, what the ledgers hold.
-
-The table of docs/protocol.md names these tests.
-"""
+"""A whole run over ZeroMQ when something goes wrong: who says so, how it ends, what the ledgers hold."""
 
 from __future__ import annotations
 

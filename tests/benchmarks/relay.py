@@ -1,10 +1,8 @@
-"""Agents over one relay, measured as whole processes: ``relay.py delay``, ``many [AGENTS]``, ``soak SECONDS [SEED]``.
+"""Agents over one relay, measured as whole processes: ``relay.py delay``, ``soak SECONDS [SEED]``.
 
 ``delay``: seconds of a round of pp-admm on ring:16, d = 100, behind lines of 50 ms each way, over two hops, and round
-trips of a start. ``many``:
-all agents on this machine, 10 rounds; the relay's processor time and bytes a round. ``soak``: the relay is killed, or
-moves to another address with another key, and agents are killed, all started again by the same commands; memory and
-open files at the end over those after a sixth of the time.
+trips of a start. ``soak``: the relay is killed, or moves to another address with another key, and agents are killed,
+all started again by the same commands; memory and open files at the end over those after a sixth of the time.
 """
 
 from __future__ import annotations
@@ -67,12 +65,9 @@ def timed_agent() -> None:
     main()
 
 
-def usage(pid: int) -> tuple[float, int, int]:
-    """Seconds of a process, bytes of its memory, and its open files."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return seconds, pages * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(f"/proc/{pid}/fd"))
+def usage(pid: int) -> tuple[int, int]:
+    """Pages of a process's memory, and its open files."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]), len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def delayed() -> None:
@@ -96,33 +91,10 @@ def timed(agents: int, rounds: int, delay: float) -> list[list[float]]:
         return [json.loads((hosts.folder / f"times-{i}").read_text()) for i in range(agents)]
 
 
-def many(agents: int) -> None:
-    """All agents on this machine: the relay's time and bytes a round."""
-    with tempfile.TemporaryDirectory() as name, Measured(Path(name), f"regular:{agents}:4", 10, 100) as hosts:
-        hosts.start_all()
-        relay, before = hosts.processes[-1].pid, None
-        while before is None:  # since all have formed a start
-            threading.Event().wait(0.1)
-            log = hosts.folder / "relay.log"
-            before = usage(relay) if log.exists() and '"start"' in log.read_text() else None
-        last = before
-        while any(hosts.processes[i].poll() is None for i in range(agents)):
-            threading.Event().wait(0.1)
-            last = usage(relay) if hosts.processes[-1].poll() is None else last
-        codes = {code for code, _ in hosts.all_ended()}
-        models = {(hosts.folder / str(i) / "model.npz").read_bytes() for i in range(agents)}
-        sent = json.loads((hosts.folder / "0/summary.json").read_text())["bytes_sent"]
-    seconds = (last[0] - before[0]) / 10
-    print(
-        f"{agents} agents, 10 rounds: exit codes {codes}, {len(models)} model; the relay {seconds:.3f} s of processor a"
-    )
-    print(f"round, {sent / 10 / 1e6:.2f} MB of vectors a round each way, {last[1] / 1e6:.0f} MB of memory")
-
-
 def soak(seconds: float, seed: int) -> None:
     """Kills and moves in a run without end; agents 0 and 1 and the relay are measured before each that ends them."""
     stream, begun = np.random.default_rng(seed), time.monotonic()
-    marks: dict[str, list[tuple[float, float, int, int]]] = {"agents": [], "relay": []}
+    marks: dict[str, list[tuple[float, int, int]]] = {"agents": [], "relay": []}
     events = dict.fromkeys(("relay killed", "relay moved", "agent killed"), 0)
     with tempfile.TemporaryDirectory() as name, Measured(Path(name), "ring:5", 10**6, 100) as hosts:
         hosts.start_all()
@@ -152,7 +124,7 @@ def soak(seconds: float, seed: int) -> None:
     for whom, found in marks.items():
         early = [mark for mark in found if seconds / 8 < mark[0] < seconds / 5]
         late = [mark for mark in found if mark[0] > 0.9 * seconds]
-        memory, files = (max(one[k] for one in late) / max(one[k] for one in early) for k in (2, 3))
+        memory, files = (max(one[k] for one in late) / max(one[k] for one in early) for k in (1, 2))
         print(f"{whom}: memory {memory:.2f} times, open files {files:.2f} times those after a sixth of the time")
 
 
@@ -161,7 +133,5 @@ if __name__ == "__main__":
         timed_agent()
     elif sys.argv[1] == "delay":
         delayed()
-    elif sys.argv[1] == "many":
-        many(int(sys.argv[2]) if len(sys.argv) > 2 else 100)
     else:
         soak(float(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)

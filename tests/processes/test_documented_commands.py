@@ -344,5 +344,5 @@ def test_benchmarks_that_pages_show_exist_and_know_their_flags() -> None:
     for command, match in shown:
         text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
         for flag in re.findall(r"\s(--?[a-z][\w-]*)", re.sub(r"\s+# .*", "", command).split("benchmarks", 1)[1]):
-            assert f'"{flag}"' in text or 'f"--{name}"' in text, flag
+            assert f'"{flag}"' in text or f"{flag.strip('-').replace('-', '_')}=" in text, flag
         assert '__name__ == "__main__"' in text

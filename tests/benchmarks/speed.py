@@ -1,0 +1,354 @@
+"""Speed and memory, each over a yardstick that is timed in the same run: processor seconds, on idle cores.
+
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.speed PART [--repeats 9] [--data-dir DIR]
+
+- solves: five agents of 7,000 x 104 records, 30 rounds of local solves, over warm-started L-BFGS on the same problems,
+  which computes scores once for value and gradient together; passes in other regimes; memory over the records'.
+- rounds: whole rounds of these agents, over L-BFGS's solves alone and over decent-bench's ADMM, where it is installed.
+- passes: a pass over an agent's records, over reading them once; all agents' are larger than most caches.
+- commands: whole commands on the census set, over an interpreter that imports numpy.
+- baselines: an epoch of DP-SCD and DP-SGD over a plain numpy loop; with --data-dir sdca on Adult over liblinear.
+- journal: a round in the journal of an agent on a host of its own: encoding, write and fsync, and reading it.
+
+Both solvers stop at 1e-6: L-BFGS in the largest entry of the gradient, ours in its certified 2-norm, which is stricter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+from scipy.optimize import minimize
+
+from admmnet.data import DataSettings, load
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.outbox import Answered
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.series.coordinate import DualSteps
+from admmnet.holder.series.gradient import GradientSteps
+from admmnet.holder.series.sdca import ExactPasses
+from admmnet.holder.series.simulation import primal, run_series
+from admmnet.record.journal import Heard, Round, Run, Said, read_record, record_bytes
+from admmnet.running.journal import Journal
+from admmnet.solvers.certificate import Solution, gradient
+from admmnet.solvers.kernel import Compiled, chosen
+from admmnet.solvers.losses import Logistic
+from admmnet.solvers.newton import LocalSolver
+from admmnet.types import Matrix, Vector
+
+from ..processes.launch import mpirun_path
+from .common import Timed, heads, least, made, main, row, seconds_of, summary_of, unit_rows
+
+LOSS, ROUNDS = Logistic(), 30
+AGENTS, ROWS, WIDTH, TEST = 5, 7000, 104, 3500
+ETA, REGULARISATION, TOLERANCE = 0.003, 1e-3, 1e-6
+Solve = Callable[[Matrix, Vector], Iterable[Any]]
+"""Solutions of all agents' local problems, from linear terms (N, d) and quadratic coefficients (N,)."""
+Asked = argparse.Namespace
+
+
+class Work(NamedTuple):
+    """Processor seconds of the local solves of a run, runs over an agent's records, and solves."""
+
+    seconds: float
+    passes: int
+    solves: int
+
+    def __str__(self) -> str:
+        """Time and work of one agent."""
+        each, passes = 1e6 * self.seconds / self.solves, self.passes / self.solves
+        return f"{each:8.1f} us a solve of {passes:5.2f} passes ({each / passes:7.1f} us each)"
+
+
+def consensus(solve: Solve, weights: Any, d: int, eta: float, share: float, noise: tuple[float, float]) -> Work:
+    """Run decentralised ADMM (Ding et al. 2020, eqs. (3)-(7)) on a graph's adjacency matrix (N, N).
+
+    ``noise`` are the standard deviations in linear terms and broadcasts. The time is that of the solves alone.
+    """
+    rng, degree = np.random.default_rng(3), weights.sum(axis=1)[:, None]
+    theta = dual = np.zeros((len(degree), d))
+    m, seconds, passes = share + 2.0 * eta * degree[:, 0], 0.0, 0
+    for _ in range(ROUNDS):
+        g = 2.0 * dual - eta * (degree * theta + weights @ theta)
+        g += noise[0] * rng.standard_normal(g.shape)
+        begin = time.process_time()
+        found = list(solve(g, m))
+        seconds += time.process_time() - begin
+        passes += sum(answer.passes for answer in found)
+        theta = np.array([answer.theta for answer in found]) + noise[1] * rng.standard_normal(g.shape)
+        dual = dual + 0.5 * eta * (degree * theta - weights @ theta)
+    return Work(seconds, passes, ROUNDS * len(degree))
+
+
+def graph() -> nx.Graph:
+    """First connected Erdos-Renyi graph with p = 1/2 at seeds 1, 2, ..."""
+    seed = 1
+    while not nx.is_connected(found := nx.gnp_random_graph(AGENTS, 0.5, seed=seed)):
+        seed += 1
+    return found
+
+
+def records_of(rows: int = ROWS, width: int = WIDTH) -> list[tuple[Matrix, Vector]]:
+    return [unit_rows(np.random.default_rng([7, 1000 + i]), rows, width) for i in range(AGENTS)]
+
+
+def ours(records: list[tuple[Matrix, Vector]], beta: float = TOLERANCE) -> Solve:
+    solvers = [LocalSolver(X, y, LOSS, chosen("auto")) for X, y in records]
+    return lambda g, m: [solver.solve(g[i], float(m[i]), beta) for i, solver in enumerate(solvers)]
+
+
+def lbfgs(records: list[tuple[Matrix, Vector]]) -> Solve:
+    starts = np.zeros((AGENTS, records[0][0].shape[1]))
+
+    def one(i: int, g: Vector, m: float) -> Solution:
+        X, y = records[i]
+
+        def objective(theta: Vector) -> tuple[float, Vector]:
+            margin = y * (X @ theta)
+            value = np.logaddexp(0, -margin).mean() + 0.5 * m * theta @ theta + g @ theta
+            return value, -((y / (1 + np.exp(margin))) @ X) / len(y) + m * theta + g
+
+        options = {"gtol": TOLERANCE, "ftol": 0, "maxiter": 500}
+        found = minimize(objective, starts[i], jac=True, method="L-BFGS-B", options=options)
+        starts[i] = found.x
+        return Solution(np.asarray(found.x), math.nan, int(found.nfev), 0)
+
+    return lambda g, m: [one(i, g[i], float(m[i])) for i in range(AGENTS)]
+
+
+def toy(kind: Callable[[Any], Solve], records: list[tuple[Matrix, Vector]]) -> Work:
+    return consensus(kind(records), nx.to_numpy_array(graph()), WIDTH, ETA, REGULARISATION, (0.0, 0.0))
+
+
+def solves(asked: Asked) -> None:
+    """At most half of L-BFGS's time, 1.5 times the records' memory, 6 passes a solve."""
+    records, weights = records_of(), nx.to_numpy_array(graph())
+    found = least({"ours": partial(toy, ours, records), "L-BFGS": partial(toy, lbfgs, records)}, asked.repeats)
+    ratio = found["ours"].seconds / found["L-BFGS"].seconds
+    print(f"toy: {found['ours'].seconds:.3f} s, {ratio:.3f} of L-BFGS's; {found['ours']}")
+    assert ratio <= 0.5
+    tracemalloc.start()
+    held = records_of()
+    tracemalloc.reset_peak()
+    toy(ours, held)
+    peak = tracemalloc.get_traced_memory()[1] / sum(X.nbytes for X, _ in held)
+    tracemalloc.stop()
+    print(f"memory: peak {peak:.2f} times the records, records included")
+    assert peak <= 1.5
+    census = list(load(DataSettings(data="census", split="iid"), AGENTS, range(AGENTS)).shards.values())
+    for name, own, eta, share, noise, beta in (
+        ("toy, beta 1e-8", records, ETA, REGULARISATION, 0.0, 1e-8),
+        ("census, m >= 1, fresh noise, beta 1e-8", census, 0.5, 1e-3, 1e-3, 1e-8),
+        ("census, m >= 1, fresh noise, beta 10^-3.5", census, 0.5, 1e-3, 1e-3, 10**-3.5),
+        ("census, m ~ 0.01, beta 1e-8", census, 0.0025, 1e-5, 0.0, 1e-8),
+        ("census, m ~ 0.01, fresh noise, beta 1e-8", census, 0.0025, 1e-5, 1e-3, 1e-8),
+        ("census, m ~ 0.01, fresh noise, beta 10^-3.5", census, 0.0025, 1e-5, 1e-3, 10**-3.5),
+        ("d = 6, n = 20,000, fresh noise, beta 1e-8", records_of(20_000, 6), 0.0025, 1e-5, 1e-3, 1e-8),
+    ):
+        work = consensus(ours(own, beta), weights, own[0][0].shape[1], eta, share, (noise, 0.0))
+        print(f"{name:45} {work}")
+        assert work.passes <= 6 * work.solves
+
+
+def decent_bench(records: list[tuple[Matrix, Vector]]) -> float:
+    """Seconds of the ADMM of decent-bench 0.2.2 on the same records, graph and penalty; without a regulariser.
+
+    Each of its local solves takes at most 100 steps of accelerated gradient. Its losses are sums, ours are means.
+    """
+    from decent_bench.benchmark_problem import BenchmarkProblem
+    from decent_bench.cost_functions import LogisticRegressionCost
+    from decent_bench.distributed_algorithms import ADMM
+    from decent_bench.network import create_distributed_network
+    from decent_bench.schemes import AlwaysActive, NoCompression, NoDrops, NoNoise
+
+    costs, active = [LogisticRegressionCost(X, y) for X, y in records], [AlwaysActive()] * AGENTS
+    trouble = NoCompression(), NoNoise(), NoDrops()
+    network = create_distributed_network(BenchmarkProblem(graph(), np.zeros(WIDTH), costs, active, *trouble))
+    return seconds_of(lambda: ADMM(ROUNDS, 2.0 * ETA * ROWS, 0.5).run(network))()
+
+
+def run_seconds(**settings: Any) -> float:
+    """Seconds of the rounds of a run on the common problem: solves, losses, errors and ledgers."""
+    shards, test, ends = dict(enumerate(records_of())), records_of(TEST)[0], list[float]()
+
+    def ended(*_: Any) -> None:
+        ends.append(time.process_time())
+
+    words = {"seed": 0, "rounds": ROUNDS, "topology": f"erdos-renyi:{AGENTS}:0.5", "topology_seed": 1}
+    summary_of(lambda *_: made(dict(shards), AGENTS, ROWS, test), ended, ended, **words, **settings)
+    return ends[-1] - ends[0]
+
+
+def rounds(asked: Asked) -> None:
+    """Print whole rounds over others; ``measured`` is every third round, as by default."""
+    records = records_of()
+    others: dict[str, Timed] = {"L-BFGS": lambda: toy(lbfgs, records).seconds}
+    if importlib.util.find_spec("decent_bench") is None:
+        print("without decent-bench, which is not installed: docs/benchmarks.md")
+    else:
+        others["decent-bench"] = partial(decent_bench, records)
+    ways: dict[str, dict[str, Any]] = {
+        "admm, beta 1e-6": {"algorithm": "admm", "beta": TOLERANCE},
+        "admm": {"algorithm": "admm"},
+        "pp-admm": {"algorithm": "pp-admm", "epsilon": 5.0},
+    }
+    runs = dict(others)
+    for name, way in ways.items():
+        for often, every in (("every round", 1), ("measured", ROUNDS // 10)):
+            runs[f"{name}, {often}"] = partial(run_seconds, **way, measure_every=every)
+    found = least(runs, asked.repeats)
+    heads(f"{ROUNDS} rounds", "s", *(f"{other} over it" for other in others))
+    for name, seconds in found.items():
+        print(row(name, f"{seconds:.3f}", *(f"{found[other] / seconds:.2f}" for other in others)))
+
+
+def passes(asked: Asked) -> None:
+    records, theta = records_of(), 3.0 * np.random.default_rng(5).standard_normal(WIDTH)
+    solvers, compiled = [LocalSolver(X, y, LOSS, chosen("auto")) for X, y in records], Compiled.of(chosen("auto"), LOSS)
+    for solver in solvers:
+        solver.solve(np.zeros(WIDTH), 1.0, 1e-6)
+
+    def each(work: Callable[[Any, Any, LocalSolver], Any]) -> Timed:
+        return seconds_of(lambda: [work(X, y, own) for (X, y), own in zip(records, solvers, strict=True)])
+
+    runs = {
+        "read once": each(lambda X, y, own: X.max()),
+        "gradient, numpy": each(lambda X, y, own: gradient(X, y, theta, LOSS)),
+        "losses, anywhere": each(lambda X, y, own: own.mean_losses(theta)),
+        "losses, at the answer": each(lambda X, y, own: own.mean_losses(own.state.theta)),
+    }
+    for k in range(0 if compiled is None else compiled.variant + 1):
+        variant: Any = compiled and compiled._replace(variant=k)
+        runs[f"gradient, compiled, variant {k}"] = each(partial(_compiled, theta, variant))
+    found = least(runs, asked.repeats * 5)
+    heads("pass", "ms", "over reading")
+    for name, seconds in found.items():
+        print(row(name, f"{1e3 * seconds / AGENTS:.3f}", f"{seconds / found['read once']:.2f}"))
+
+
+def _compiled(theta: Vector, variant: Any, X: Matrix, y: Vector, _: LocalSolver) -> None:
+    gradient(X, y, theta, LOSS, compiled=variant)
+
+
+def commands(asked: Asked) -> None:
+    def used(*words: str, ranks: int = 0) -> float:
+        before, launch = resource.getrusage(resource.RUSAGE_CHILDREN), (mpirun_path(), "-n", str(ranks))
+        command = [*(launch if ranks else ()), sys.executable, *words]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def whole(ranks: int = 0) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            words = ("run", "--data", "census", "--split", "iid", "--algorithm", "admm", "--seed", "0", "--quiet")
+            return used("-m", "admmnet", *words, "--rounds", "30", "--out", f"{folder}/run", ranks=ranks)
+
+    runs: dict[str, Timed] = {
+        "imports": lambda: used("-c", "import numpy"),
+        "admmnet --help": lambda: used("-m", "admmnet", "--help"),
+        "admmnet run": whole,
+        "mpirun -n 5, imports": lambda: used("-c", "import numpy", ranks=5),
+        "mpirun -n 5 admmnet run": lambda: whole(5),
+    }
+    found = least(runs, asked.repeats)
+    heads("command", "s", "over the imports")
+    for name, seconds in found.items():
+        print(row(name, f"{seconds:.2f}", f"{seconds / found['imports']:.2f}"))
+
+
+def problem_of(X: Matrix, y: Vector, loss: str, regularisation: float) -> Problem:
+    holder = SimulatedHolder.of([(X, y)], task="real" if loss == "squared" else "binary", copy=False)
+    return holder.problem(SINGLE_SITE_LOSSES[loss], regularisation)
+
+
+def plain_epoch(X: Matrix, y: Vector, batch: int, share: float, *, dual: bool) -> None:
+    """One epoch the obvious way: a coin for every record; of DP-SCD norms and products, of DP-SGD gradients."""
+    coins, noise, (n, d) = np.random.default_rng(1), np.random.default_rng(2), X.shape
+    alpha, theta, scale = np.zeros(n), np.zeros(d), share * n
+    for _ in range(n // batch):
+        drawn = coins.random(n) < batch / n
+        part, draws = X[drawn], 0.5 * noise.standard_normal(d)
+        if dual:
+            step = y[drawn] - alpha[drawn] - part @ theta / scale
+            step = step / (1.0 + batch * np.linalg.norm(part, axis=1) ** 2 / scale)
+            step = step / np.maximum(1.0, np.abs(step) / 0.5)
+            alpha[drawn] += step
+            theta = theta + part.T @ step + draws
+        else:
+            slopes = (part @ theta - y[drawn])[:, None] * part
+            slopes /= np.maximum(1.0, np.linalg.norm(slopes, axis=1) / 0.5)[:, None]
+            theta = theta - 0.1 * ((slopes.sum(0) + draws) / batch + share * theta)
+
+
+def baselines(asked: Asked) -> None:
+    n, batch, share, rng = 50_000, 500, 1e-4, np.random.default_rng(0)
+    X, _ = unit_rows(rng, n, 90)
+    y = 3.0 * X @ rng.standard_normal(90) + rng.standard_normal(n)
+    p, generators = problem_of(X, y, "squared", share), partial(map, np.random.default_rng)
+    steps = (
+        DualSteps(share, batch, 0.5, 1.0, n // batch),
+        GradientSteps(share, batch, 0.1, n // batch, "poisson", 0.5, 1.0),
+    )
+    for name, own, dual in zip(("dp-scd", "dp-sgd"), steps, (True, False), strict=True):
+        one = partial(lambda own: run_series(own, p, *generators((1, 2))), own)
+        one()  # compiles
+        plain = partial(plain_epoch, X, y, batch, share, dual=dual)
+        ours, theirs = least({"ours": seconds_of(one), "plain": seconds_of(plain)}, asked.repeats).values()
+        print(f"{name}: {1e3 * ours:.1f} ms an epoch, {theirs / ours:.1f} times as fast as a plain numpy loop")
+    if asked.data_dir:
+        from sklearn.svm import LinearSVC
+
+        q = problem_of(*load(DataSettings(data="adult", data_dir=asked.data_dir), 1, [0]).shards[0], "hinge", 1e-5)
+        model = LinearSVC(loss="hinge", C=1.0 / q.scale, fit_intercept=False, tol=1e-3, max_iter=100_000)
+        gap, target = 1e-4, primal(q, np.asarray(model.fit(q.X, q.y).coef_[0]))
+
+        def descend() -> Any:
+            return run_series(ExactPasses(1e-5, 20_000, gap), q, np.random.default_rng(0))
+
+        while descend().primal > target:
+            gap /= 2.0
+        runs = {"sdca": seconds_of(descend), "liblinear": seconds_of(lambda: model.fit(q.X, q.y))}
+        ours, theirs = least(runs, asked.repeats).values()
+        print(f"sdca on Adult, hinge, to liblinear's objective: {ours / theirs:.2f} of its time")
+
+
+def journal(asked: Asked) -> None:
+    """Print medians of 50 rounds with the vectors of four neighbours, on the disk of the working folder."""
+    heads("d", "encode ms", "write and fsync ms", "read ms", "kB")
+    with tempfile.TemporaryDirectory(dir=".") as place:
+        for width in (100, 10_000):
+            (folder := Path(place) / str(width)).mkdir()
+            own, stream, found = Journal(folder), np.random.default_rng(0), list[list[float]]()
+            own.write(Run("", {}, b""))
+            for number in range(50):
+                vectors = [stream.standard_normal(width).tobytes() for _ in range(5)]
+                begin = time.perf_counter()
+                heard = Heard(number - 1, dict(enumerate(vectors[1:], 1)))
+                record = Round(number, {0: Said([Answered(bytes(16), "<f8", vectors[0])], [], bytes(600))}, heard)
+                size, encoded, at = len(record_bytes(record)), time.perf_counter(), own._size
+                own.write(record)
+                written = time.perf_counter()
+                read_record(own.path, at)
+                found.append([encoded - begin, written - 2 * encoded + begin, time.perf_counter() - written])
+            own.close()
+            middle = (f"{1e3 * statistics.median(column):.2f}" for column in zip(*found, strict=True))
+            print(row(width, *middle, f"{size / 1e3:.1f}"))
+
+
+if __name__ == "__main__":
+    parts = (solves, rounds, passes, commands, baselines, journal)
+    main(__doc__, {part.__name__: part for part in parts}, repeats=9, data_dir="")

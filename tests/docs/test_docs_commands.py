@@ -8,28 +8,23 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from admmnet import run
 from admmnet.cli import command_line
-from admmnet.config.run_config import RunConfig, known_settings, own_settings
+from admmnet.config.run_config import known_settings, own_settings
 from admmnet.config.toml import load_config
 from admmnet.errors import AdmmnetError
 from admmnet.experiments.grid import Grid
 from admmnet.experiments.grid_file import grids_of
 from admmnet.files import read_toml
-from admmnet.forms import encode
 from admmnet.methods import METHODS
-from admmnet.privacy.contract import Contract, Promise
-from admmnet.privacy.events import Gaussian
-from admmnet.privacy.filters import Count
-from admmnet.privacy.ledger.form import Header
-from tests.doc_pages import PAGES, ROOT, blocks, fenced, name, page, prose, section, text, whole_files
+from tests.doc_pages import MODULES, PAGES, ROOT, blocks, fenced, name, page, prose, section, text
+from tests.run_folders import made
 
 
 def command_words(line: str) -> list[str] | None:
@@ -42,16 +37,14 @@ def command_words(line: str) -> list[str] | None:
     return None
 
 
-def documented_commands() -> list[tuple[str, list[str]]]:
-    found = []
-    for path in PAGES:
-        lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
-        lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
-        found += [(name(path), words) for line in lines if (words := command_words(line)) is not None]
-    return found
+def documented_commands(path: Path) -> Iterator[list[str]]:
+    lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
+    lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
+    return (words for line in lines if (words := command_words(line)) is not None)
 
 
-def check_command(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [words for path in PAGES for words in documented_commands(path)])
+def test_documented_commands_parse(words: list[str]) -> None:
     """Walk the groups, then let the last command's own parser read its words."""
     if not words or words[0].endswith(".toml") or (words[0].startswith("-") and words[0] != "--help"):
         words = ["run", *words]
@@ -71,23 +64,6 @@ def check_command(words: list[str]) -> None:
         known = dict(known_settings()) | (own_settings(method) if method in METHODS.own else {})
         flags = {key for key, one in known.items() if one.base is not Mapping}
         load_config(None, {key: value for key, value in values.items() if key in flags})
-
-
-@pytest.mark.parametrize(("file", "words"), documented_commands())
-def test_documented_commands_parse(file: str, words: list[str]) -> None:
-    check_command(words)
-
-
-def test_the_check_of_commands_refuses_what_does_not_exist() -> None:
-    assert len(documented_commands()) > 15
-    for line in ("admmnet run --epsilom 1", "mpirun -n 5 python -m admmnet --no-such 1", "admmnet ledger show RUN --x"):
-        with pytest.raises(click.UsageError):
-            check_command(command_words(line) or [])
-    with pytest.raises(AssertionError, match="no command"):
-        check_command(["ledger", "burn", "RUN"])
-    with pytest.raises(AdmmnetError, match="epsilon"):
-        check_command(["run", "--epsilon", "0"])
-    assert command_words("python -m pytest") is None
 
 
 def test_scripts_in_the_readme_can_be_started() -> None:
@@ -118,34 +94,28 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in PAGES if "```python" in text(path)], ids=name)
 def test_imports_in_examples_exist(path: Path) -> None:
-    files = {  # that the page shows whole
-        file.replace("/", "."): [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
-        for file, code in whole_files(text(path)).items()
-    }
     for block in fenced(text(path), "python"):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
-                known = files.get(node.module or "") or dir(import_module(node.module or ""))
-                assert [alias.name for alias in node.names if alias.name not in known] == []
+                assert {alias.name for alias in node.names} <= {*dir(import_module(node.module or ""))}
 
 
-def backticked(file: str) -> set[str]:
-    return {word for span in re.findall(r"`([^`\n]+)`", page(file)) for word in re.findall(r"[\w-]+", span)}
-
-
-def test_the_example_of_a_ledger_s_first_line_has_its_keys() -> None:
-    promise = Promise(1.0, 1e-5)
-    contract = Contract(promise, Count.of(((Gaussian(1.0, 2.0), 1),), 1.0, 1e-5))
-    first = Header(0, (), 1, contract, "", "private", "public-bounds", "", mode="simulation").line()
-    example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])
-    assert list(example) == list(json.loads(encode(first)))
-
-
-def test_every_file_and_column_of_a_run_folder_is_documented(tmp_path: Path) -> None:
-    config = RunConfig(algorithm="pp-admm", topology="path:2", rounds=1, seed=0, out=str(tmp_path / "run"))
-    result = run(config)
-    with (result.folder / "metrics.csv").open(encoding="utf-8") as file:
+def test_files_columns_and_a_header_of_a_run_folder_are_on_the_page(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run", rounds=1)
+    with (folder / "metrics.csv").open(encoding="utf-8") as file:
         columns = set(next(csv.reader(file)))
-    assert sorted(columns - backticked("ledger.md")) == []
-    files = {path.name for path in result.folder.iterdir()}
-    assert sorted(file for file in files if f"`{file}" not in page("ledger.md")) == []
+    words = {word for span in re.findall(r"`([^`\n]+)`", page("ledger.md")) for word in re.findall(r"[\w-]+", span)}
+    assert sorted(columns - words) == []
+    assert [file.name for file in folder.iterdir() if f"`{file.name}" not in page("ledger.md")] == []
+    header = json.loads((folder / "ledger" / "agent-000.jsonl").read_text(encoding="utf-8").split("\n")[0])
+    shown = list(json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0]))
+    assert [key for key in header if key != "weight"] == shown
+
+
+def test_tests_that_pages_and_code_name_exist() -> None:
+    tests = sorted((ROOT / "tests").rglob("*.py"))
+    known = {*re.findall(r"def (test_\w+)\(", "".join(map(text, tests))), *(path.stem for path in tests)}
+    named = set(re.findall(r"`(test_\w+)`", "".join(map(text, PAGES)))) - {"test_fraction", "test_error"}
+    assert sorted(named - known) == []
+    for path in (*MODULES, *PAGES, *tests):
+        assert [file for file in re.findall(r"\btests/[a-z_/]+\.py\b", text(path)) if not (ROOT / file).exists()] == []

@@ -1,4 +1,4 @@
-"""docs/hosts.md and protocol.md: keys, deadlines, events, figures, kinds of frames and tests are those of the code."""
+"""docs/hosts.md and protocol.md: keys, deadlines, events, figures, and kinds of frames are those of the code."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -14,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, read_run, run
-from admmnet.cli import run_command_line
+from admmnet import RequestError, RunConfig, run
 from admmnet.data import load
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods import METHODS
@@ -25,11 +23,13 @@ from admmnet.privacy.events import Gaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
+from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT, fenced, section
 from tests.interrupted_runs import Place, assert_same
 
 NAMES = ("linear-admm", "noisy-descent")
 EPSILON, SEED = 2.0, 3
+CONFIG = RunConfig(epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=1)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(site))
     before = set(METHODS._loaded)
     yield
@@ -56,53 +56,38 @@ def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del METHODS[name]
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert run_command_line(words) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_it_learns_and_its_ledgers_verify(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_learns_and_its_ledgers_verify(name: str, tmp_path: Path, admmnet: Admmnet) -> None:
     result = run(algorithm=name, epsilon=EPSILON, seed=SEED, out=str(tmp_path / "run"))
     rounds = 60 if name == "linear-admm" else 30
     assert all(ledger.finished and len(ledger.events) == rounds for ledger in result.ledgers)
     privacy = result.summary["privacy"]
     assert 0.9 * EPSILON < privacy["epsilon_spent"] <= privacy["epsilon_proven"] <= EPSILON
     assert result.summary["test_error"]["consensus"] < 0.17  # the larger class: 0.24
-    told(capsys, "ledger", "verify", str(tmp_path / "run"))
-    for command in ("plot", "report"):
-        file = tmp_path / f"{command}.{'svg' if command == 'plot' else 'html'}"
-        told(capsys, command, str(tmp_path / "run"), "-o", str(file))
-        assert file.stat().st_size > 1000
+    admmnet.ok("ledger", "verify", tmp_path / "run")
+    admmnet.ok("report", tmp_path / "run", "-o", tmp_path / "report.html")
 
 
-def test_it_is_calibrated_compared_and_helped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "gaussian" in told(capsys, "calibrate", "--algorithm", "linear-admm", "--rounds", "5")
+def test_it_is_calibrated_compared_and_helped(tmp_path: Path, admmnet: Admmnet) -> None:
+    assert "gaussian" in admmnet.ok("calibrate", "--algorithm", "linear-admm", "--rounds", "5").out
     words = ("--algorithms", "linear-admm,pp-admm,noisy-descent", "--epsilons", "4", "--seeds", "0:1", "--jobs", "1")
-    out = told(capsys, "compare", *words, "--topology", "ring:3", "--rounds", "2", "-o", str(tmp_path / "grid"))
+    out = admmnet.ok("compare", *words, "--topology", "ring:3", "--rounds", "2", "-o", tmp_path / "grid").out
     assert all(name in out for name in NAMES)
-    helped = re.sub(r"\s+", "", told(capsys, "run", "--help"))  # a line may end behind a hyphen
+    helped = re.sub(r"\s+", "", admmnet.ok("run", "--help").out)  # a line may end behind a hyphen
     assert "linear-admm" in helped
     assert "--momentum" not in helped
-    assert "--momentum" in told(capsys, "baseline", "noisy-descent", "--help")
+    assert "--momentum" in admmnet.ok("baseline", "noisy-descent", "--help").out
 
 
-@pytest.mark.parametrize("method", [{"algorithm": NAMES[0], "rounds": 6}, {"algorithm": NAMES[1], "epochs": 6}])
-def test_state_of_its_own_survives(method: dict[str, Any], place: Place) -> None:
-    if method["algorithm"] == "noisy-descent":
-        method |= {"topology": None, "momentum": 0.7}
-    method.setdefault("rounds", "auto")
-    cut = place.interrupted("cut", 3, **method)
-    assert_same(place.resume(cut), place.whole("whole", **method))
+def test_state_of_its_own_survives(place: Place) -> None:
+    method = {"algorithm": "noisy-descent", "epochs": 6, "topology": None, "momentum": 0.7, "rounds": "auto"}
+    assert_same(place.resume(place.interrupted("cut", 3, **method)), place.whole("whole", **method))
 
 
 def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
-    config = RunConfig(algorithm="linear-admm", epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=1)
-    config = config.changed(answer="last")
-    result = run(config.changed(out=str(tmp_path / "run")))
-    shards = load(config.sections.data, 4, range(4)).shards
-    for agent, (X, y) in shards.items():
+    config = CONFIG.changed(algorithm="linear-admm", answer="last", out=str(tmp_path / "run"))
+    result = run(config)
+    for agent, (X, y) in load(config.sections.data, 4, range(4)).shards.items():
         ((_, event, _),) = result.ledgers[agent].events
         assert isinstance(event, Gaussian)
         b = event.sigma * AgentStreams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
@@ -121,8 +106,7 @@ def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: 
         """A class of somebody else's: its cost is whatever it says."""
 
     def dearer(here: Any, sigma: float) -> NoisyGradient:
-        asked = bool(here.any())  # the plan counts at zero
-        return NoisyGradient(here, sigma / 3.0 if asked else sigma)
+        return NoisyGradient(here, sigma / 3.0 if here.any() else sigma)  # the plan counts at zero
 
     planned = descents.LinearADMM.plan
 
@@ -132,35 +116,27 @@ def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: 
         assert count == 8
         return replace(plan, charges=((event, 3),))
 
+    config = CONFIG.changed(algorithm="linear-admm", rounds=8, out=str(tmp_path / "run"))
     if change == "more":
         monkeypatch.setattr(descents.LinearADMM, "plan", short)
-    else:
-        monkeypatch.setattr(descents, "NoisyGradient", Free if change == "foreign" else dearer)
-    config = RunConfig(algorithm="linear-admm", epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=8)
-    config = config.changed(out=str(tmp_path / "run"))
-    if change != "more":
-        told = "Free is no measurement" if change == "foreign" else r"descents\.py:\d+, .* no planned event covers"
-        with pytest.raises(RequestError, match=told):
-            run(config)
+        result = run(config)
+        assert [len(ledger.events) for ledger in result.ledgers] == [3] * 4
+        assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [3] * 4
+        assert result.summary["privacy"]["epsilon_spent"] <= result.summary["privacy"]["epsilon_proven"] < EPSILON
         return
-    result = run(config)
-    assert [len(ledger.events) for ledger in result.ledgers] == [3] * 4
-    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [3] * 4
-    assert result.summary["privacy"]["epsilon_spent"] <= result.summary["privacy"]["epsilon_proven"] < EPSILON
+    monkeypatch.setattr(descents, "NoisyGradient", Free if change == "foreign" else dearer)
+    told = "Free is no measurement" if change == "foreign" else r"descents\.py:\d+, .* no planned event covers"
+    with pytest.raises(RequestError, match=told):
+        run(config)
 
 
 @pytest.mark.processes
-def test_ranks_find_it(site: Path, tmp_path: Path) -> None:
+def test_ranks_find_it(site: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     from tests.processes.launch import mpirun
 
-    name = f"{site / 'descents.py'}:LinearADMM"
-    words = ("run", "--algorithm", name, "--topology", "ring:4", "--rounds", "2", "--seed", "0")
-    ended = mpirun(2, "-m", "admmnet", *words, "--quiet", "-o", str(tmp_path / "ranks"))
+    words = ("run", "--algorithm", f"{site / 'descents.py'}:LinearADMM", "--topology", "ring:4", "--rounds", "2")
+    more = ("--seed", "0", "--quiet", "-o")
+    ended = mpirun(2, "-m", "admmnet", *words, *more, str(tmp_path / "ranks"))
     assert ended.code == 0, ended.err
-    assert run_command_line([*words, "--quiet", "-o", str(tmp_path / "one")]) == 0
+    admmnet.ok(*words, *more, tmp_path / "one")
     assert (tmp_path / "ranks/model.npz").read_bytes() == (tmp_path / "one/model.npz").read_bytes()
-    header = json.loads((tmp_path / "one/ledger/agent-000.jsonl").read_text().split("\n")[0])
-    assert header["algorithm"] == name
-    summary = read_run(tmp_path / "ranks").summary
-    assert summary is not None
-    assert summary["algorithm"] == name

@@ -149,7 +149,7 @@ def tracked(path: Path) -> str:
 
 def python_of(path: Path) -> str | None:
     """Return the Python of a page as one script, what is long made short; None if it has none."""
-    # tests/docs/test_worked_example.py and test_track_page.py run those of contributing.md and of the last section
+    # tests/docs/test_worked_example.py and test_library_page.py run those of contributing.md and of the last section
     found = [block for block in blocks(path, "python") if block not in fenced(tracked(path), "python")]
     if not found or path.name == "contributing.md":
         return None

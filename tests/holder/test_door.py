@@ -12,89 +12,73 @@ from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
 from admmnet.holder.door import answer_all
 from admmnet.holder.outbox import Outbox
-from admmnet.privacy.events import Laplace
+from admmnet.holder.series.gradient import GradientSteps
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.events import Gaussian, Laplace
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
-
-@pytest.fixture
-def _solves_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Solves stand in the log of the streams of the last door made."""
-    solve = LocalSolver.solve
-
-    def solving(self: LocalSolver, *asked: Any) -> Any:
-        LOGS[-1].append("solve")
-        return solve(self, *asked)
-
-    monkeypatch.setattr(LocalSolver, "solve", solving)
-
-
-LOGS: list[list[Any]] = []
 SUMS = "gradient sum", "moment sum", "second moments", "column counts"
 """What is no solve; how far a point may be changes what its sum costs: `test_sums.py`."""
 
 
-# what it costs, from the door's own count and loss
-
-
 @pytest.mark.parametrize("name", ASKED)
-def test_the_charge_is_that_of_the_theorem(name: str) -> None:
-    book = Book()
+def test_the_cost_of_the_theorem_is_charged_before_anything_is_drawn_or_solved(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solve, refusing, book = LocalSolver.solve, Book(affords=lambda events: False), Book()
+
+    def solving(self: LocalSolver, *asked: Any) -> Any:
+        book.log.append("solve")
+        return solve(self, *asked)
+
+    monkeypatch.setattr(LocalSolver, "solve", solving)
+    assert ask(door_of(refusing, asked=ASKED[name]), ASKED[name], round=4) is REFUSED
+    assert refusing.log == ["refused"]
+    assert refusing.asked == [COSTS[name]], "also for what an answer may add"
     assert isinstance(ask(door_of(book, asked=ASKED[name]), ASKED[name]), Released)
-    assert book.charged == list(COSTS[name])
-
-
-@pytest.mark.usefixtures("_solves_noted")
-@pytest.mark.parametrize("name", ASKED)
-def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
-    book = Book()
-    LOGS.append(book.log)
-    ask(door_of(book, asked=ASKED[name]), ASKED[name])
-    kinds = [entry if isinstance(entry, str) else "charge" for entry in book.log]
     charges = len(COSTS[name])
-    assert kinds[:charges] == ["charge"] * charges
-    assert "charge" not in kinds[charges:]
-    assert ("solve" in kinds) is (name not in ("gradient", "joining gate", "broadcast", *SUMS))
-    assert any(kind.startswith("draw") for kind in kinds) is (name != "exact")
-
-
-@pytest.mark.usefixtures("_solves_noted")
-@pytest.mark.parametrize("name", ASKED)
-def test_what_is_refused_is_neither_charged_nor_drawn_nor_solved(name: str) -> None:
-    book = Book(affords=lambda events: False)
-    LOGS.append(book.log)
-    assert ask(door_of(book, asked=ASKED[name]), ASKED[name], round=4) is REFUSED
-    assert book.log == ["refused"]
-    assert book.asked == [COSTS[name]], "also for what an answer may add"
+    assert book.log[:charges] == list(COSTS[name])
+    after = book.log[charges:]
+    assert all(isinstance(entry, str) for entry in after)
+    assert ("solve" in after) is (name not in ("gradient", "joining gate", "broadcast", *SUMS))
+    assert any(entry.startswith("draw") for entry in after) is (name != "exact")
 
 
 def test_what_is_reserved_must_fit_too() -> None:
-    gate, release = ASKED["held gate"], ASKED["objective"]
-    wanted = (*COSTS["held gate"], *COSTS["objective"])
+    gate, release = ASKED["gaussian gate"], ASKED["objective"]
+    wanted = (*COSTS["gaussian gate"], *COSTS["objective"])
     book = Book(affords=lambda events: len(events) < len(wanted))
-    door = door_of(book)
-    assert ask(door, gate, release) is REFUSED
-    assert book.asked == [wanted]
-    assert book.log == ["refused"]
-    book = Book()
-    assert isinstance(ask(door_of(book), gate, release), Released)
-    assert book.charged == list(COSTS["held gate"]), "reserved is not charged"
+    assert ask(door_of(book), gate, release) is REFUSED
+    assert (book.asked, book.log) == ([wanted], ["refused"])
+    assert isinstance(ask(door_of(book := Book()), gate, release), Released)
+    assert book.charged == list(COSTS["gaussian gate"]), "reserved is not charged"
 
 
-def test_a_round_that_costs_nothing_asks_no_ledger() -> None:
-    book = Book()
-    door = door_of(book)
-    no = replace(ASKED["held gate"], threshold=1e3)
-    assert [ask(door, no) for _ in range(3)] == [NO] * 3
-    assert len(book.asked) == 1
+def test_a_cost_is_charged_under_the_relation_it_is_proven_for() -> None:
+    """Published costs are proven for replace-one, which covers any promise; sampled steps for zero-out alone."""
+    steps = GradientSteps(0.05, 7, 0.5, 15, "poisson", 1.0, 0.8)
+    for relation, fits in (("zero-out", True), ("replace-one", False), ("add-remove", False)):
+        book: Any = Book()
+        book.contract = Contract(Promise(1.0, 1e-5, adjacency=relation))
+        door = Door(Holder(*records()), 0, LOGISTIC, book, AgentStreams(0, 1))
+        assert isinstance(ask(door, ASKED["output"]), Released)
+        if fits:
+            assert isinstance(ask(door, steps), Released)
+            continue
+        with pytest.raises(RequestError, match=f"proven for zero-out, but this budget is for {relation}"):
+            ask(door, ASKED["output"], steps)
+        assert book.charged == list(COSTS["output"])
+
+
+# a second question
 
 
 def test_the_published_gate_charges_its_broadcast_on_a_yes_alone() -> None:
-    book = Book()
-    door = door_of(book)
+    door = door_of(book := Book())
     no, first, release = replace(ASKED["comparison"], threshold=1e3), COSTS["comparison"], ASKED["broadcast"]
     assert isinstance(first[1], Laplace)
     later = (first[0], replace(first[1], gate_epsilon=0.0))
@@ -107,14 +91,12 @@ def test_the_published_gate_charges_its_broadcast_on_a_yes_alone() -> None:
     assert isinstance(ask(door, release), Released)
     own = COSTS["broadcast"]
     assert book.charged == [*first, *later, *later, *own]
-    wanted = [(*first, *own), (*later, *own), (*later, *own), own]
-    assert book.asked == wanted, "a broadcast must fit before the question is put"
+    assert book.asked == [(*first, *own), (*later, *own), (*later, *own), own], "it must fit before the question is put"
 
 
 def test_a_broadcast_is_charged_for_the_candidate_that_the_comparison_has_kept() -> None:
     """By fields of its own it would be charged next to nothing for a minimiser that bears no noise to speak of."""
-    book = Book()
-    door = door_of(book)
+    door = door_of(book := Book())
     comparison, broadcast = replace(ASKED["comparison"], beta=1e4), ASKED["broadcast"]
     assert isinstance(ask(door, comparison), Released)
     charged = [*book.charged]
@@ -122,17 +104,16 @@ def test_a_broadcast_is_charged_for_the_candidate_that_the_comparison_has_kept()
         with pytest.raises(RequestError, match="without the comparison that found its candidate"):
             ask(door, other)
     assert book.charged == charged
-    (event,) = replace(broadcast, beta=1e4).cost(door._known)
     assert ask(door, comparison)
     assert isinstance(ask(door, replace(broadcast, beta=1e4)), Released)
-    assert book.charged[-1] == event
-    assert event.sensitivity == 2.0 * 1e4 / 0.5
+    own = book.charged[-1]
+    assert isinstance(own, Gaussian)
+    assert own.sensitivity == 2.0 * 1e4 / 0.5
 
 
 @pytest.mark.parametrize("between", ["no", "gradient", "broadcast"])
 def test_a_candidate_is_broadcast_at_once_and_once_or_never(between: str) -> None:
-    book = Book()
-    door = door_of(book)
+    door = door_of(book := Book())
     asked = replace(ASKED["comparison"], threshold=1e3) if between == "no" else ASKED[between]
     for one in (ASKED["comparison"], asked):
         ask(door, one)
@@ -159,25 +140,18 @@ def test_a_start_that_was_killed_before_its_broadcast_says_nothing_in_that_round
 
 
 def test_a_held_threshold_costs_once_a_start() -> None:
-    book = Book()
-    door = door_of(book)
-    yes = ASKED["held gate"]
-    start = COSTS["held gate"][0]
-    ask(door, replace(yes, threshold=1e3))
-    other = replace(yes, threshold=1e3, centre=CENTRE + 0.3)
-    assert [ask(door, other) for _ in range(4)] == [NO] * 4
-    assert book.charged == [start]
+    """A start is one step of Theorem 5: nothing else is charged before it ends."""
+    door, yes, start = door_of(book := Book()), ASKED["held gate"], COSTS["held gate"][0]
+    no = replace(yes, threshold=1e3)
+    assert [ask(door, replace(no, centre=CENTRE + 0.1 * k)) for k in range(5)] == [NO] * 5
+    assert (book.charged, len(book.asked)) == ([start], 1)
     assert book.log.count("draw GATE") == 1 + 5, "one threshold, five comparisons"
-    # a start is one step of Theorem 5: nothing else is charged before it ends
-    changes: tuple[dict[str, float], ...] = ({"radius": 4.0}, {"gap": 2e-5}, {"epsilon_threshold": 0.1})
-    for asked in (yes, ASKED["objective"], *(replace(other, **change) for change in changes)):
+    for asked in (yes, ASKED["objective"], replace(no, radius=4.0), replace(no, gap=2e-5)):
         with pytest.raises(RequestError, match="while a gate's threshold is held"):
             ask(door, asked)
     assert book.charged == [start]
-    # after a yes the same question starts anew
-    book = Book()
-    door = door_of(book)
-    assert all(isinstance(ask(door, yes), Released) for _ in range(3))
+    door = door_of(book := Book())
+    assert all(isinstance(ask(door, yes), Released) for _ in range(3)), "after a yes the same question starts anew"
     assert book.charged == [start] * 3
 
 
@@ -187,13 +161,11 @@ def test_a_held_threshold_costs_once_a_start() -> None:
 @pytest.mark.parametrize("name", [name for name in ASKED if name not in ("exact", "broadcast", *SUMS)])
 def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
     """``used`` tells; what lies within is left as it is, bit for bit."""
-    points = {"gradient": "here", "joining gate": "here", "gaussian gate": "centre", "held gate": "centre"}
-    field = points.get(name, "linear")
+    field = next(own for own in ("linear", "centre", "here") if hasattr(ASKED[name], own))
     inside = ask(door_of(Book()), ASKED[name])
     assert getattr(inside.used, field).tobytes() == getattr(ASKED[name], field).tobytes()
     far = 1e30 * np.array([1.0, -2.0, 0.5, 0.0])
-    book = Book()
-    answer = ask(door_of(book), replace(ASKED[name], **{field: far}))
+    answer = ask(door_of(book := Book()), replace(ASKED[name], **{field: far}))
     used = getattr(answer.used, field)
     radius = np.linalg.norm(used)
     assert radius < 1e25
@@ -204,11 +176,9 @@ def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
 
 
 def test_releases_are_bounded_like_messages() -> None:
-    loud = replace(ASKED["output"], sigma2=1e20)
-    value = ask(door_of(Book()), loud).value
-    assert np.linalg.norm(value) == pytest.approx(MOST, rel=1e-12)
-    quiet = ask(door_of(Book()), ASKED["output"]).value
-    assert np.linalg.norm(quiet) < 10.0
+    loud = ask(door_of(Book()), replace(ASKED["output"], sigma2=1e20)).value
+    assert np.linalg.norm(loud) == pytest.approx(MOST, rel=1e-12)
+    assert np.linalg.norm(ask(door_of(Book()), ASKED["output"]).value) < 10.0
 
 
 # what is answered is right
@@ -228,11 +198,44 @@ def test_the_answers_are_the_mechanisms() -> None:
     np.testing.assert_allclose(output, exact + 0.05 * b2, rtol=0, atol=0.05 * 2.0**-20 + 1e-8)
 
 
+def test_a_noisy_gradient_is_a_sum_over_n_of_those_drawn_with_clipped_slopes() -> None:
+    X, y = records()
+    asked, streams = replace(ASKED["gradient"], most=0.45, rate=0.4, times=3.0), AgentStreams(0, 1)
+    drawn = streams[Purpose.BATCH].random(N) < 0.4
+    noise = 0.05 * streams[Purpose.OBJECTIVE].standard_normal(D)
+    slopes = np.clip(-y / (1.0 + np.exp(y * (X @ CENTRE))), -0.45, 0.45)
+    assert 0 < drawn.sum() < N
+    assert np.max(np.abs(slopes[drawn])) == 0.45
+    wanted = 3.0 * (X[drawn].T @ slopes[drawn] / N + noise)
+    np.testing.assert_allclose(ask(door_of(Book()), asked).value, wanted, rtol=0, atol=0.15 * 2.0**-20)
+    nobody = ask(door_of(Book()), replace(asked, rate=1e-9)).value
+    np.testing.assert_allclose(nobody, 3.0 * noise, rtol=0, atol=0.15 * 2.0**-20)
+
+
+@pytest.mark.parametrize("name", ["joining gate", "comparison"])
+def test_a_gate_compares_what_it_says_with_its_noise(name: str) -> None:
+    (X, y), streams = records(), AgentStreams(0, 1)
+    asked, gate = ASKED[name], streams[Purpose.GATE]
+    if name == "joining gate":
+        gradient = X.T @ (-y / (1.0 + np.exp(y * (X @ CENTRE)))) / N
+        level = float(np.linalg.norm(gradient)) + 0.1 * float(gate.standard_normal())
+    else:
+        b1, scales = 0.05 * streams[Purpose.OBJECTIVE].standard_normal(D), gate.laplace(size=2)
+        theta = ask(door_of(Book()), replace(ASKED["exact"], linear=LINEAR + b1)).value
+        asked = replace(asked, before=30.0 * CENTRE, loss_clip=0.9, share=0.4, threshold_scale=0.3)
+        before, after = (
+            np.minimum(np.log1p(np.exp(-y * (X @ at))), 0.9).mean() + min(0.2 * at @ at, 0.9)
+            for at in (asked.before, theta)
+        )
+        level = before - after - 0.3 * scales[0] + 0.1 * scales[1]
+    assert ask(door_of(Book()), replace(asked, threshold=level + 1e-6)) is NO
+    assert isinstance(ask(door_of(Book()), replace(asked, threshold=level - 1e-6)), Released)
+
+
 def test_the_door_counts_the_records_itself() -> None:
     holder = Holder.of([records(), (records()[0][:7], records()[1][:7])])
     book: Any = Book()
     doors = [Door(holder, member, LOGISTIC, book, AgentStreams(member, 1)) for member in (0, 1)]
     assert [door.records for door in doors] == [N, 7]
     answer_all(doors, [Ask(ASKED["output"])] * 2, 0)
-    sensitivities = [event.sensitivity for event in book.charged]
-    assert sensitivities == [2.0 / (n * 0.5) + INEXACT for n in (N, 7)]
+    assert [event.sensitivity for event in book.charged] == [2.0 / (n * 0.5) + INEXACT for n in (N, 7)]

@@ -27,48 +27,31 @@ from admmnet.types import Vector
 
 from .doors import ASKED, COSTS, LOGISTIC, Book, D, ask, door_of, records
 
-FAULTS = [
-    np.linalg.LinAlgError("singular: row 8 is 0.7351948"),
-    ValueError("0.7351948"),
-    KeyError(0.7351948),
-    RunError("stopped at gradient norm 0.7351948"),
-    RequestError("label 0.7351948"),
-]
+PLACES = [(LocalSolver, "solve", 1), (BlockSolver, "solve", 2), (LocalSolver, "losses", 1), (Secret, "laplace", 1)]
 
 
-@pytest.mark.parametrize("place", ["solve", "block", "losses", "draw"])
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+@pytest.mark.parametrize("fault", [KeyError(0.7351948), RunError("0.7351948"), RequestError("0.7351948")], ids=repr)
+@pytest.mark.parametrize(("kind", "name", "members"), PLACES)
 def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
-    fault: Exception, place: str, monkeypatch: pytest.MonkeyPatch
+    kind: Any, name: str, members: int, fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(*args: Any) -> Any:
         raise fault
 
-    name = "comparison"
-    kept = COSTS[name][:2]
-    where: tuple[Any, str] = {
-        "solve": (LocalSolver, "solve"),
-        "block": (BlockSolver, "solve"),
-        "losses": (LocalSolver, "losses"),
-        "draw": (Secret, "laplace"),
-    }[place]
-    monkeypatch.setattr(*where, failing)
-    members = 2 if place == "block" else 1
-    for kind in (Holder, SimulatedHolder):
+    monkeypatch.setattr(kind, name, failing)
+    for holder in (Holder, SimulatedHolder):
         book: Any = Book()
-        holder = kind.of([records()] * members)
-        doors = [Door(holder, k, LOGISTIC, book, AgentStreams(k, 1)) for k in range(members)]
-        for answer in answer_all(doors, [Ask(ASKED[name])] * members, 0):
+        of = holder.of([records()] * members)
+        doors = [Door(of, k, LOGISTIC, book, AgentStreams(k, 1)) for k in range(members)]
+        for answer in answer_all(doors, [Ask(ASKED["comparison"])] * members, 0):
             assert isinstance(answer, Exception)
-            if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
+            if holder is SimulatedHolder:  # nothing to hide, and an internal error stays one
                 assert type(answer) is type(fault)
                 assert "0.7351948" in str(answer)
                 continue
             assert isinstance(answer, RunError)
-            assert str(answer) == FAILED
-            assert answer.__cause__ is None
-            assert answer.__suppress_context__
-        assert book.charged == [*kept] * members, "what it cost stays charged, and no more"
+            assert (str(answer), answer.__cause__, answer.__suppress_context__) == (FAILED, None, True)
+        assert book.charged == [*COSTS["comparison"]] * members, "what it cost stays charged, and no more"
 
 
 def test_an_interrupt_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,10 +64,10 @@ def test_an_interrupt_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
-    with pytest.raises(RequestError, match="nothing behind the door of private records is shown"):
-        _ = door_of(Book()).secret
-    assert door_of(Book(), SimulatedHolder).secret.kept == {}
     door = door_of(Book())
+    with pytest.raises(RequestError, match="nothing behind the door of private records is shown"):
+        _ = door.secret
+    assert door_of(Book(), SimulatedHolder).secret.kept == {}
     shown = {name for name in dir(door) if not name.startswith("_")}
     assert shown == {"answer", "attempt", "marks", "nothing", "outbox", "records", "secret", "simulated", "spoke"}
     assert door.outbox is None  # otherwise it holds answers that may leave
@@ -109,38 +92,32 @@ class Scripted(ConsensusMethod):
         return self.vector
 
 
-def node_of(book: Any, questions: Sequence[Any], vector: Vector | None, kind: type[Holder] = Holder) -> Node:
+def node_of(book: Any, questions: Sequence[Any], vector: Vector | None) -> Node:
     method = Scripted(questions, vector)
-    return Node(method.agent(0, AgentPlan(0.1)), method, door_of(book, kind), book)
+    return Node(method.agent(0, AgentPlan(0.1)), method, door_of(book), book)
 
 
-def test_a_vector_that_asked_nothing_is_noted_at_no_cost() -> None:
-    book, vector = Book(), np.ones(D)
-    node = node_of(book, (), vector)
+@pytest.mark.parametrize(
+    ("asked", "vector", "charged"),
+    [((), np.ones(D), (NoRecords(),)), ((), None, ()), ((ASKED["output"],), np.ones(D), COSTS["output"])],
+    ids=["nothing asked", "nothing said", "asked"],
+)
+def test_a_vector_that_asked_nothing_is_noted_at_no_cost(asked: Any, vector: Any, charged: Any) -> None:
+    node = node_of(book := Book(), asked, vector)
     assert node.propose(0) is vector
-    assert book.log == [NoRecords()]
-    assert node.agent.releases == 1
-    book = Book()
-    assert node_of(book, (), None).propose(0) is None
-    assert book.log == []
-    book = Book()
-    assert node_of(book, (ASKED["output"],), vector).propose(0) is vector
-    assert book.charged == list(COSTS["output"]), "what asked is in the ledger by what it asked"
+    assert book.charged == list(charged)
+    assert node.agent.releases == (vector is not None)
 
 
 def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    node = node_of(Book(), (ASKED["output"], replace(ASKED["gaussian gate"], threshold=1e3)), None)
+    node = node_of(Book(), (ASKED["output"], replace(ASKED["joining gate"], threshold=1e3)), None)
     node.propose(0)
-    method = node.method
-    assert isinstance(method, Scripted)
-    assert isinstance(method.answers[0], Released)
-    assert method.answers[1] is NO
+    released, no = node.method.answers  # type: ignore[attr-defined]
+    assert isinstance(released, Released)
+    assert no is NO
     monkeypatch.setattr(Secret, "gaussian", lambda *_: 1 / 0)
     with pytest.raises(RunError, match=f"^agent 0, round 5: {FAILED}$"):
         node.propose(5)
-
-
-# a run that goes on
 
 
 @pytest.mark.parametrize("name", ["held gate", "comparison"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ import scipy.sparse
 from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder, LabelKind
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientSum, MomentSum
+from admmnet.holder.measurements import GradientSum, MomentSum, PerturbedMinimiser, SecondMoments
 from admmnet.holder.measurements.sums import POINT_RADIUS
+from admmnet.masking import Attempt
 from admmnet.methods.sums import moments
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
@@ -104,6 +105,14 @@ def test_moments(task: LabelKind, sparse: bool) -> None:
     np.testing.assert_allclose(second, X.T @ X, atol=1e-7)
 
 
+def test_no_record_is_longer_than_is_said() -> None:
+    """A record of norm 1: y x has norm 1, and svec(x x^T)/sqrt 2 that of x x^T over sqrt 2."""
+    facts, x = known(Squared(), "binary"), records("binary")[0][0]
+    second = float(np.linalg.norm(np.outer(x, x))) / math.sqrt(2.0)
+    assert SecondMoments(SIGMA, GRID).longest(facts) == pytest.approx(second)
+    assert MomentSum(SIGMA, GRID).longest(facts) == pytest.approx(math.hypot(1.0, second))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_costing_makes_the_least_noise_that_costs_no_more(case: str) -> None:
     loss, task = CASES[case]
@@ -137,15 +146,14 @@ def test_a_far_point_is_scaled_back_and_costs_what_it_costs_there() -> None:
 
 def test_what_is_refused() -> None:
     facts, here = known(Logistic(), "binary"), np.zeros(D)
-    for grid, words in ((3e-9, "power of two"), (2.0**-20, r"2\^30 to 2\^44 steps"), (2.0**-60, r"2\^30 to 2\^44")):
-        with pytest.raises(RequestError, match=words):
-            GradientSum(here, SIGMA, grid).within(facts)
-        with pytest.raises(RequestError, match=words):
-            MomentSum(SIGMA, grid).within(facts)
-    many = known(Logistic(), "binary", 2**33)
+    steps = r"2\^30 to 2\^44 steps"
+    for grid, words in ((3e-9, "power of two"), (2.0**-20, steps), (2.0**-60, steps)):
+        for asked in (GradientSum(here, SIGMA, grid), MomentSum(SIGMA, grid)):
+            with pytest.raises(RequestError, match=words):
+                asked.within(facts)
     for asked in (GradientSum(here, 0.5, 2.0**-31), MomentSum(0.5, 2.0**-31)):
         with pytest.raises(RequestError, match=r"8,589,934,592 records.*2\^61 steps"):
-            asked.within(many)
+            asked.within(known(Logistic(), "binary", 2**33))
     with pytest.raises(RequestError, match="has 3 numbers, a model of these records has 5"):
         GradientSum(np.zeros(3), SIGMA, GRID).within(facts)
     with pytest.raises(RequestError, match="not finite"):
@@ -154,17 +162,20 @@ def test_what_is_refused() -> None:
         GradientSum(here, SIGMA, GRID).cost(known(Squared(), "real"))
     with pytest.raises(RequestError, match="targets need a bound"):
         MomentSum(SIGMA, GRID).within(known(Squared(), "real")._replace(bounded=False))
+    with pytest.raises(RequestError, match="kinks"):
+        GradientSum(here, SIGMA, GRID).cost(known(Kinked(), "binary"))
+
+
+class Steep(Logistic):
+    """Of an outside package."""
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        return 3.0 * row_norm
 
 
 def test_losses_of_outside_packages_cost_twice_their_bound() -> None:
-    class Steep(Logistic):
-        def lipschitz(self, row_norm: float = 1.0) -> float:
-            return 3.0 * row_norm
-
     asked = GradientSum(np.zeros(D), SIGMA, GRID)
     assert asked.sensitivity(known(Steep(), "binary")) == pytest.approx(6.0, rel=1e-7)
-    with pytest.raises(RequestError, match="kinks"):
-        asked.cost(known(Kinked(), "binary"))
     unbounded = known(Huber(0.5), "real")._replace(bounded=False)
     assert asked.sensitivity(unbounded) == pytest.approx(1.0, rel=1e-7)
 
@@ -172,42 +183,42 @@ def test_losses_of_outside_packages_cost_twice_their_bound() -> None:
 def test_the_largest_sums_do_not_overflow() -> None:
     """All records pull one way, and the grid is as fine as it is allowed to be."""
     n, grid, sigma = 4096, 2.0**-48, 2.0**-18
-    X, y = np.tile(np.eye(3)[0], (n, 1)), np.ones(n)
     book: Any = Book()
-    at = Door(Holder(X, y), 0, Logistic(), book, AgentStreams(0, 1))
+    at = Door(Holder(np.tile(np.eye(3)[0], (n, 1)), np.ones(n)), 0, Logistic(), book, AgentStreams(0, 1))
     value = ask(at, GradientSum(np.array([-50.0, 0.0, 0.0]), sigma, grid)).value
     assert value[0] * grid == pytest.approx(-n, abs=1e-4)
     with pytest.raises(RequestError, match=r"2\^61"):
         ask(at, GradientSum(np.zeros(3), 2.0**-20, 2.0**-50))
 
 
-def test_labels_and_losses_agree() -> None:
-    X, y = records("classes")
-    ledger: Any = Book()
-    for loss, task, words in (
+def test_noise_of_a_masked_sum_is_that_of_all_but_the_colluders() -> None:
+    """Each part of five, two of whom collude, has a third of the variance: no less, whatever rounding does."""
+    asked, at = GradientSum(np.zeros(D), SIGMA, GRID), Attempt(1, (0, 1, 2, 5, 7), 2)
+    facts = known(Logistic(), "binary")._replace(attempt=at)
+    own = Fraction(asked.own_sigma(facts)) ** 2 * 3
+    assert 0 <= own - Fraction(SIGMA) ** 2 < Fraction(SIGMA) ** 2 / 10**14
+    (event,) = asked.cost(facts)
+    assert isinstance(event, DiscreteGaussian)
+    assert (event.sigma, event.agents, event.colluders) == (SIGMA, 5, 2)
+
+
+@pytest.mark.parametrize(
+    ("loss", "task", "words"),
+    [
         (Logistic(), "classes", "learns the task binary, and these labels are classes"),
+        (Logistic(), "real", "learns the task binary, and these labels are real"),
         (Softmax(), "binary", "these labels are binary"),
         (Softmax(), "real", "learns the task classes, and these labels are real"),
-    ):
-        labels = y if task == "classes" else np.where(y > 1.0, 1.0, -1.0)
-        at: LabelKind = task  # type: ignore[assignment]
-        with pytest.raises(RequestError, match=words):
-            Door(holder(at, X, labels), 0, loss, ledger, AgentStreams(0, 1))
-    for bad in (np.array([0.0, 1.5]), np.array([-1.0, 0.0]), np.array([0.0, 4.0])):
-        with pytest.raises(RequestError, match=r"none of 0, 1, \.\.\., 3"):
-            Holder(X[:2], bad, task="classes", classes=4)
-    with pytest.raises(RequestError, match="two classes are a binary task"):
-        Holder(X, y, task="classes", classes=2)
-    with pytest.raises(RequestError, match="public bounds"):
-        Holder(X[:2], np.array([0.0, 1.0 + 1e-9]), task="real", bounded=True)
+    ],
+)
+def test_labels_and_losses_agree(loss: Loss, task: LabelKind, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        door(loss, task, Book())
 
 
 def test_solvers_refuse_scores_for_every_class() -> None:
-    asked = replace(GradientSum(np.zeros(D), SIGMA, GRID))
     at = door(Softmax(), "classes", Book())
-    from admmnet.holder.measurements import PerturbedMinimiser
-
     with pytest.raises(RequestError, match="take algorithm noisy-gd or ssp"):
         ask(at, PerturbedMinimiser(np.zeros(D), 0.5, 1e-8, 0.1, 1e-6))
     with pytest.raises(RequestError, match="has 5 numbers, a model of these records has 20"):
-        ask(at, asked)
+        ask(at, GradientSum(np.zeros(D), SIGMA, GRID))

@@ -6,15 +6,9 @@ import re
 
 import pytest
 
-from .trusted import FOLDERS, ROOT, code_lines, counted, row
+from .trusted import FOLDERS, ROOT, counted, row
 
 PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
-
-
-def test_lines_of_code_are_counted() -> None:
-    text = '"""Doc."""\n\nx = 1  # comment\n# alone\n\n\ndef f():\n    """Doc\n    two."""\n    return [1,\n    2]\n'
-    assert code_lines(text) == 4
-    assert code_lines("/* C.\n\n   Two. */\n#if 1\nint x; /* beside */\n    /* alone */\n\n#endif\n") == 3
 
 
 @pytest.mark.parametrize("folder", [f"{folder}/" for folder in FOLDERS])

@@ -164,9 +164,9 @@ def seq_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps
     for batch in batches(s.sampling, n, L, s.steps, batch_rng, ordered=True):
         zetas, start = [], v
         for j in batch:
-            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, 1, s.logistic_margin), C)
-            zetas.append(zeta)
-            v = add(v, zeta, X[j])
+            own = step(kind, alpha[j], y[j], X[j], v, scale, 1, s.logistic_margin) if any(X[j]) else 0.0
+            zetas.append(shortened(own, C))
+            v = add(v, zetas[-1], X[j])
         for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):
             alpha[j] += zeta
         moved = noisy([p - q for p, q in zip(v, start, strict=True)], sigma, noise_rng)

@@ -1,0 +1,130 @@
+"""Primal, dual and gap against their definitions; what finds the optimum finds scikit-learn's, and proves it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from admmnet.holder.problem import Hinge, Problem
+from admmnet.holder.series.simulation import dual, point, primal
+from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
+from admmnet.types import Vector
+
+from . import reference
+from .records import KINDS, duality_gap, feasible, make_problem, problem, real_problem, rng
+from .runs import run_dp_scd, run_primal_dp_scd, run_sdca
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def phi(kind: str, u: float, y: float) -> float:
+    if kind == "squared":
+        return (u - y) ** 2 / 2.0
+    return max(0.0, 1.0 - y * u) if kind == "hinge" else float(np.log1p(np.exp(-y * u)))
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@every_kind
+def test_primal_and_dual_are_their_sums(kind: str, sparse: bool) -> None:
+    p = problem(kind, 17, 4, 0.3, seed=1, sparse=sparse)
+    X = p.X.toarray() if sparse else p.X
+    theta, alpha = rng(2).standard_normal(4), feasible(p, rng(3).standard_normal(17))
+    losses = [phi(kind, reference.dot(x, theta.tolist()), y) for x, y in zip(X.tolist(), p.y.tolist(), strict=True)]
+    assert primal(p, theta) == pytest.approx(np.mean(losses) + 0.15 * theta @ theta)
+    conjugates = [  # sup_u -alpha u - phi(u), by search
+        -minimize_scalar(lambda u, a=a, y=y: phi(kind, u, y) + a * u, bounds=(-40, 40), method="bounded").fun
+        for a, y in zip(alpha.tolist(), p.y.tolist(), strict=True)
+    ]
+    v = X.T @ alpha
+    np.testing.assert_allclose(point(p, alpha), v / (0.3 * 17))
+    expected = np.mean(conjugates) + v @ v / (2.0 * 0.3 * 17**2)
+    assert dual(p, alpha, point(p, alpha)) == pytest.approx(expected, abs=1e-5)
+    for wrong in (-0.1, 1.1):
+        alpha[3] = wrong * p.y[3]
+        assert np.isfinite(dual(p, alpha, point(p, alpha))) == (kind == "squared"), "infeasible"
+
+
+def test_hinge_subgradients() -> None:
+    hinge, y, u = Hinge(), np.array([1.0, 1.0, -1.0, -1.0]), np.array([0.5, 1.0, -1.0, 3.0])
+    np.testing.assert_array_equal(hinge.derivative(u, y), [-1.0, 0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(hinge.value(u, y), [0.5, 0.0, 0.0, 4.0])
+    assert (hinge.lipschitz(), hinge.curvature_bound()) == (1.0, np.inf)
+
+
+def optimum(p: Problem) -> Vector:
+    """Scikit-learn's minimiser of P, its objective being C sum of losses + ||theta||^2 / 2 (ridge: twice that)."""
+    linear: Any = pytest.importorskip("sklearn.linear_model")
+    svm: Any = pytest.importorskip("sklearn.svm")
+    if p.loss.name == "squared":
+        model = linear.Ridge(alpha=p.scale, fit_intercept=False, solver="cholesky")
+    elif p.loss.name == "logistic":
+        exact: dict[str, Any] = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
+        model = linear.LogisticRegression(C=1.0 / p.scale, fit_intercept=False, **exact)
+    else:
+        exact = {"fit_intercept": False, "tol": 1e-11, "max_iter": 10**7, "random_state": 0}
+        model = svm.LinearSVC(loss="hinge", dual=True, C=1.0 / p.scale, **exact)
+    return np.asarray(model.fit(p.X, p.y).coef_, dtype=np.float64).ravel()
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse", "census"])
+@every_kind
+def test_sdca_finds_scikit_learns_optimum(kind: str, name: str) -> None:
+    share = 0.5 if name == "sparse" else 1.0
+    made = problem(kind, 400, 8, 0.01, seed=7, sparse=name == "sparse", share=share)
+    p = real_problem(name, kind, 1e-3, 5000) if name == "census" else made
+    found, best = run_sdca(p, epochs=100_000, gap=1e-12), optimum(p)
+    np.testing.assert_allclose(found.theta, best, rtol=0, atol=1e-5)
+    assert found.primal == pytest.approx(primal(p, best), abs=1e-9)
+    assert found.gap <= 1e-12
+    assert found.gap == pytest.approx(duality_gap(p, found.dual), abs=1e-15)
+
+
+@every_kind
+def test_a_gap_is_reached_or_the_work_allowed_is_done(kind: str) -> None:
+    """Also with a record without features, and with margins so long that logistic steps lie far in both tails."""
+    p = problem(kind, 200, 4, 1e-4, seed=10)
+    X = p.X.copy()
+    X[7] = 0.0
+    p = make_problem(X, p.y, kind, 1e-4)
+    assert run_sdca(p, epochs=20_000, gap=1e-6).gap <= 1e-6
+    short = run_sdca(p, epochs=3, gap=1e-13)
+    assert short.gap == pytest.approx(duality_gap(p, short.dual), abs=1e-15)
+    assert short.gap > 1e-13
+    assert 2 * 200 < short.work <= 3 * 200
+
+
+@every_kind
+def test_coordinate_steps_without_noise_or_clip_reach_the_optimum(kind: str) -> None:
+    p = problem(kind, 60, 4, 0.05, seed=41)
+    best = run_sdca(p, epochs=10_000, gap=1e-10).primal
+    quiet: dict[str, Any] = {"clip": math.inf, "noise_multiplier": 0.0}
+    done = run_dp_scd(p, batch=10, steps=3000, **quiet)
+    assert primal(p, done.theta) - best < 1e-4
+    if kind != "hinge":  # of the columns scaled to norm 1
+        done = run_primal_dp_scd(p, batch=2, steps=2000, **quiet)
+        slope = p.X.T @ p.loss.derivative(p.X @ done.theta, p.y) / 60 / done.scales
+        assert np.linalg.norm(slope + 0.05 * done.progress.theta) < 1e-10
+
+
+def test_steps_minimise_their_subproblem() -> None:
+    # (42) over a fine grid of zeta; exact for ridge and hinge, Newton's own model for logistic
+    grid = np.linspace(-3.0, 3.0, 60_001)
+    for seed in range(30):
+        draw = rng(seed, 44)
+        s, w = float(draw.standard_normal()), float(draw.uniform(0.1, 5.0))
+        y, alpha = float(draw.choice([-1.0, 1.0])), float(draw.standard_normal())
+        bend = s * grid + w * grid**2 / 2.0
+        p, q = y * min(max(y * alpha, 0.0), 1.0), min(max(y * alpha, 0.01), 0.99)
+        share = y * (p + grid)
+        models = {
+            ridge_step: -(alpha + grid) * y + (alpha + grid) ** 2 / 2.0 + bend,
+            hinge_step: np.where((share >= -1e-9) & (share <= 1.0 + 1e-9), -share, np.inf) + bend,
+            logistic_step: (y * math.log(q / (1.0 - q)) + s) * grid + (1.0 / (q * (1.0 - q)) + w) * grid**2 / 2.0,
+        }
+        args = (np.array([alpha]), np.array([y]), np.array([s]), np.array([w]))
+        for step, model in models.items():
+            assert step(*args)[0] == pytest.approx(grid[np.argmin(model)], abs=2e-4)

@@ -4,7 +4,7 @@
 # the mutants of each folder's mutants.py, which its tests must see, and killed runs by the hundred.
 # ADMMNET_DATA=DIR launch/nightly.sh [options of `admmnet reproduce`]; the real data sets are in DIR
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
-# none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
+# none), AUDITS=N for N times the trials of every change (default 10, 0 for none).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 make_environment mpich,test
@@ -23,7 +23,7 @@ done
 printf '%s s\n' "${times[@]}" | tee "$out/times.txt"
 cd "$root"
 if [ "$audits" != 0 ]; then
-    ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
+    ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages}.py
     python -m tests.benchmarks.audit -o "$out/audits" --confidence 0.999999 --times 0.2
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_{radius,certificate}.py
 fi

@@ -135,7 +135,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     *times, audited, tables, large, long, lied, soaked, checked, shown, edited, mutated, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
-    attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
+    attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages"))
     assert audited == f"10   : -m pytest tests/auditing {attacks}"
     assert tables == f"   : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("   : -m pytest tests/privacy/")

@@ -11,16 +11,16 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.holder import Ask, Door, Holder, Released
+from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
 from admmnet.holder.series import base
-from admmnet.holder.series.coordinate import DualSteps, PrimalSteps
+from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
-from admmnet.privacy.events import Event, NoRecords
+from admmnet.privacy.events import NoRecords
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.solvers.losses import LOSSES
@@ -30,41 +30,38 @@ from admmnet.types import Vector
 N, D = 200, 4
 
 
-def asked(measurement: Any, seed: int = 0, adjacency: str = "zero-out", *, dependent: bool = False) -> Any:
-    rng = np.random.default_rng(7)
-    X = rng.normal(size=(N, D))
+def door(guard: Any, seed: int = 0) -> Door:
+    X = np.random.default_rng(7).normal(size=(N, D))
     X /= np.linalg.norm(X, axis=1)[:, None]
-    holder = Holder(X, np.sign(X[:, 0]), dependent=dependent)
-    guard = MemoryLedger(Contract(Promise(1.0, 1e-4, adjacency=adjacency)))
-    door = Door(holder, 0, LOSSES["logistic"], guard, AgentStreams(0, seed))
-    return door.answer(Ask(measurement), 0)
+    return Door(Holder(X, np.sign(X[:, 0])), 0, LOSSES["logistic"], guard, AgentStreams(0, seed))
+
+
+def asked(measurement: Any, seed: int = 0) -> Any:
+    guard = MemoryLedger(Contract(Promise(1.0, 1e-4, adjacency="zero-out")))
+    return door(guard, seed).answer(Ask(measurement), 0)
 
 
 def minimiser(scale: float) -> GammaMinimiser:
     return GammaMinimiser(np.zeros(D), 0.5, 1e-8, 0.25 * N, 1e-6, scale=scale)
 
 
-def test_no_scale_undoes_the_noise() -> None:
+def test_no_scale_undoes_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """M-ADMM at a tiny eta: noise of rate |scale| a overflowed, was clipped to 1e150, and times scale is nothing."""
     spread = np.std([asked(minimiser(-1e-100), seed).value for seed in range(8)])
     assert spread == pytest.approx(np.std([asked(minimiser(1.0), seed).value for seed in range(8)]), rel=0.5)
     for scale in (1e-200, -1e-200, 1e300, 0.0):
         with pytest.raises(RequestError, match="scale"):
             minimiser(scale)
-
-
-def test_without_the_range_the_noise_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GammaMinimiser, "in_range", lambda self, name, value: True)
     released = np.array([asked(minimiser(1e-200), seed).value for seed in range(8)])
-    assert float(np.max(np.std(released, axis=0))) < 1e-5  # the noise of the inexact solve alone
+    assert float(np.max(np.std(released, axis=0))) < 1e-5, "the noise of the inexact solve alone"
 
 
 TINY, HUGE = 5e-324, 1e300
+NO_NOISE = DualSteps(1e-4, N, TINY, 0.4, 1, "shuffled")
 EXTREMES: dict[str, Any] = {
-    "a clip whose noise underflows": DualSteps(1e-4, N, TINY, 0.4, 1, "shuffled"),
-    "a gradient's clip whose noise underflows": GradientSteps(
-        1e-4, N, 1.0, 1, "shuffled", clip=TINY, noise_multiplier=0.4
-    ),
+    "a clip whose noise underflows": NO_NOISE,
+    "a gradient's clip": GradientSteps(1e-4, N, 1.0, 1, "shuffled", clip=TINY, noise_multiplier=0.4),
     "a multiplier below the range": DualSteps(1e-4, N, 1.0, 1e-200, 1, "shuffled"),
     "a weight whose scores overflow": DualSteps(1e-310, N, 1.0, 1.0, 1, "shuffled"),
     "a step that overflows": DisjointSteps(1e-4, 10, np.array(0.1), "sqrt", HUGE),
@@ -81,32 +78,17 @@ def test_extreme_series_are_refused_before_a_draw(name: str) -> None:
 
 def test_without_the_range_a_series_has_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "LEAST", 0.0)
-    one, two = (asked(EXTREMES["a clip whose noise underflows"], seed).value for seed in (1, 2))
+    one, two = (asked(NO_NOISE, seed).value for seed in (1, 2))
     assert np.array_equal(one, two)
     assert one.any()
 
 
-def test_a_cost_under_zero_out_is_none_under_replace_one() -> None:
-    steps = GradientSteps(1e-4, 20, 1.0, 10, "poisson", clip=1.0, noise_multiplier=1.0)
-    assert isinstance(asked(steps), Released)
-    with pytest.raises(RequestError, match="proven for zero-out, but this budget is for replace-one"):
-        asked(steps, adjacency="replace-one")
-
-
-def test_columns_are_scaled_where_the_owner_accepts_it() -> None:
-    steps = PrimalSteps(1e-4, 2, 0.1, 2.0, 3)
-    with pytest.raises(RequestError, match="dependent = True"):
-        asked(steps)
-    assert isinstance(asked(steps, dependent=True), Released)
-
-
 def test_a_mark_pays_for_no_threshold() -> None:
     """Marks come from a checkpoint's file; what is paid is what is held."""
-    X = np.eye(D)
     question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(Contract())
-    door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
-    door.marks |= {question.key}
-    door.answer(Ask(question), 0)
+    own = door(guard)
+    own.marks |= {question.key}
+    own.answer(Ask(question), 0)
     assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
 
 
@@ -119,16 +101,14 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
             return np.full(D, 1e30)
 
     class Book(MemoryLedger):
-        charged: tuple[Event, ...] = ()
+        charged: tuple[Any, ...] = ()
 
-        def charge(self, round: int, *events: Event) -> None:
+        def charge(self, round: int, *events: Any) -> None:
             self.charged += events
 
     guard: Any = Book(Contract())
-    door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     method = Recycling(RunConfig().sections.method, Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
-    node = Node(Agent(0, (), AgentPlan(0.1)), method, door, guard)
-    said = node.propose(0)
+    said = Node(Agent(0, (), AgentPlan(0.1)), method, door(guard), guard).propose(0)
     assert said is not None
     assert fault_of(said, D) is None
     assert guard.charged == (NoRecords(),)

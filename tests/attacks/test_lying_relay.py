@@ -41,12 +41,12 @@ def members(tmp_path: Path) -> Iterator[list[Member]]:
         member.close()
 
 
-def word_of(member: Member, epk: bytes | None = None) -> bytes:
+def word_of(member: Member, **more: Any) -> bytes:
+    """HERE of a member, with its key of this start."""
     assert member._secret is not None
-    key = member._secret.public_key().public_bytes_raw() if epk is None else epk
-    return sign_here(
-        Here(agent=member.rank, network=member.network.digest, settings={}, epk=key, least=2), member.identity
-    )
+    key = member._secret.public_key().public_bytes_raw()
+    own: dict[str, Any] = {"agent": member.rank, "network": member.network.digest, "settings": {}, "least": 2}
+    return sign_here(Here(epk=key, **own, **more), member.identity)
 
 
 def sealed(sender: Member, to: int, payload: bytes) -> bytes:
@@ -92,7 +92,7 @@ def test_words_that_agents_have_not_signed_end_the_start(
 @pytest.mark.parametrize("words", [(1, 2), (0,), (0, 1, 1)])
 def test_a_start_of_too_few_or_without_this_agent_is_none(words: tuple[int, ...], members: list[Member]) -> None:
     before = members[0].start
-    assert not members[0]._formed(Call([word_of(members[i]) for i in words][: len(words)]))
+    assert not members[0]._formed(Call([word_of(members[i]) for i in words]))
     assert members[0].start == before
 
 
@@ -156,13 +156,7 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
     word = Word(member.start.run, member.start.name, 1, 0, 7, 5, 9, "", bytes(32))
     held = sign_word(word, IDENTITIES[1])
     member._words[1] = word, held
-    here = [
-        sign_here(
-            Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2, run=word.run, lines=9),
-            IDENTITIES[i],
-        )
-        for i in range(3)
-    ]
+    here = [word_of(one, run=word.run, lines=9) for one in members]
     assert not member._formed(Call(here))
     member._cause = None
     assert member._formed(Call(here, [held]))
@@ -179,17 +173,5 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
 
 
 def test_an_agent_that_was_charged_gives_up_the_name_of_its_run_for_no_other(members: list[Member]) -> None:
-    member = members[0]
-    member._bound = "ab" * 32
-    assert not member._formed(
-        Call(
-            [
-                sign_here(Here(agent=i, network=member.network.digest, settings={}, epk=_epk(), least=2), IDENTITIES[i])
-                for i in range(3)
-            ]
-        )
-    )
-
-
-def _epk() -> bytes:
-    return X25519PrivateKey.generate().public_key().public_bytes_raw()
+    members[0]._bound = "ab" * 32
+    assert not members[0]._formed(Call([word_of(one) for one in members]))

@@ -3,28 +3,112 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements.sums import OnGrid
+from admmnet.holder import Ask, Door, Holder, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import GradientSum
+from admmnet.holder.measurements.sums import OnGrid, gradient_sum
 from admmnet.identity.keys import statement
-from admmnet.masking import MaskKey, masks
+from admmnet.masking import Attempt, MaskKey, Masks, masks
 from admmnet.masking.partners import partners_of
-from admmnet.privacy.budget import empty
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import gaussian_epsilon
-from admmnet.types import Integers
-from tests.masking.crew import RUN
+from admmnet.rng import AgentStreams
+from admmnet.solvers.losses import Logistic
+from admmnet.types import Integers, Matrix, Vector
+from tests.masking.crew import crew
 
-from .masked_crew import GRID, RECORDS, SIGMA, Asked, Crew, readable
+LOSS = Logistic()
+GRID, SIGMA, RECORDS = 2.0**-28, 64.0, 4
 
-Patch = Callable[[Any, str, Any], None]
+
+class Asked(NamedTuple):
+    """An attempt, and what is asked in it."""
+
+    attempt: Attempt
+    sum: GradientSum
+
+    @property
+    def known(self) -> Known:
+        """Public facts, the same of all agents."""
+        return Known(RECORDS, len(self.sum.here), LOSS, frozenset(), attempt=self.attempt)
+
+    @property
+    def context(self) -> bytes:
+        """What its masks are bound to besides the attempt."""
+        return self.sum.context(self.known)
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the sum at its point."""
+        return self.sum.sensitivity(self.known)
+
+
+@dataclass
+class Crew:
+    """So many agents with a few records each, who have agreed on keys."""
+
+    agents: int
+    width: int = 64
+    seed: int = 0
+    colluders: int = 1
+    masks: dict[int, Masks] = field(default_factory=dict)
+    ledgers: list[MemoryLedger] = field(default_factory=list)
+    doors: dict[int, Door] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Draw records, agree on keys."""
+        rng = np.random.default_rng(self.seed)
+        self.rows = rng.standard_normal((self.agents, RECORDS, self.width))
+        self.rows /= np.linalg.norm(self.rows, axis=2, keepdims=True) * (1.0 + 1e-12)
+        self.labels = rng.choice([-1.0, 1.0], (self.agents, RECORDS))
+        self.masks = self.masks or crew(self.agents, colluders=self.colluders)
+        self.ledgers = [MemoryLedger(Contract()) for _ in range(self.agents)]
+        for i in range(self.agents):
+            self.open(i, self.masks[i])
+
+    def open(self, agent: int, masks: Masks | None) -> None:
+        """Give an agent a door, with or without masks."""
+        holder, streams = Holder(self.rows[agent], self.labels[agent]), AgentStreams(agent, self.seed)
+        self.doors[agent] = Door(holder, 0, LOSS, self.ledgers[agent], streams, masks)
+
+    def asked(self, members: Iterable[int], number: int = 1, **others: Any) -> Asked:
+        """What an attempt asks, by its number."""
+        given: dict[str, Any] = {"here": np.zeros(self.width), "sigma": SIGMA, "grid": GRID}
+        return Asked(Attempt(number, tuple(members), self.colluders), GradientSum(**given | others))
+
+    def answer(self, agent: int, asked: Asked) -> Integers:
+        """An honest agent's message."""
+        self.doors[agent].attempt(asked.attempt.number, asked.attempt.participants)
+        released = self.doors[agent].answer(Ask(asked.sum), 0)
+        assert isinstance(released, Released)
+        return np.asarray(released.value)
+
+    def own_masks(self, colluder: int, asked: Asked) -> Integers:
+        """What a colluder knows of the masks of its partners: all that it would have added itself."""
+        return self.masks[colluder].words(asked.attempt, asked.context, self.width)
+
+    def noise(self, read: Integers, agents: Iterable[int], here: Vector | None = None) -> Vector:
+        """What is left of something that was read when these agents' records are taken off: small if it was read."""
+        point = np.zeros(self.width) if here is None else here
+        exact: Matrix = np.array([gradient_sum(self.rows[i], self.labels[i], point, LOSS) for i in agents])
+        return np.asarray(read * GRID - exact.sum(axis=0))
+
+
+def readable(noise: Vector, sigma: float = SIGMA) -> bool:
+    """Whether something is a sum and noise: of uniform words a number is that small with probability 2^-30."""
+    return bool(np.abs(noise).max() < 10.0 * sigma)
+
+
 RULES = pytest.mark.parametrize("rule", [True, False], ids=["with the rule", "without it"])
 DELTA = 1e-4
 
@@ -152,7 +236,10 @@ def test_no_context_is_answered_twice(rule: bool, monkeypatch: pytest.MonkeyPatc
 
 @RULES
 def test_a_start_that_goes_on_has_no_mask_of_the_one_before(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that kept its keys would send other noise under the same masks."""
+    """A process that kept its keys would send other noise under the same masks.
+
+    The name of the start is the same here; that it differs, too, is tests/running/test_attempts.py.
+    """
     if not rule:
         kept = {i: MaskKey() for i in range(5)}
         places = iter([*range(5), *range(5)])
@@ -161,21 +248,20 @@ def test_a_start_that_goes_on_has_no_mask_of_the_one_before(rule: bool, monkeypa
     asked = before.asked(range(5))
     difference = after.answer(0, asked) - before.answer(0, asked)
     assert readable(np.asarray(difference * GRID), 2.0 * SIGMA + 2.0 * RECORDS) == (not rule)
-    assert RUN  # the name of the start is the same here; that it differs, too, is tests/running/test_attempts.py
 
 
 def test_words_of_an_agent_are_uniform_whatever_its_records() -> None:
     """Chi-square of every byte, and of both worlds' bytes against each other; a false alarm in all: 2.4e-5."""
-    worlds = []
-    for seed in (0, 1):
-        network = Crew(4, width=4096, seed=seed)
-        sent = network.answer(0, network.asked(range(4)))
-        worlds.append(np.array([np.bincount(sent.view(np.uint8)[k::8], minlength=256) for k in range(8)]))
+
+    def bytes_of(sent: Integers) -> Any:
+        return np.array([np.bincount(sent.view(np.uint8)[k::8], minlength=256) for k in range(8)])
+
+    networks = [Crew(4, width=4096, seed=seed) for seed in (0, 1)]
+    worlds = [bytes_of(network.answer(0, network.asked(range(4)))) for network in networks]
     for one, other in zip(*worlds, strict=True):
         assert stats.chisquare(one).pvalue > 1e-6
         assert stats.chisquare(other).pvalue > 1e-6
         assert stats.chi2_contingency([one, other]).pvalue > 1e-6
-    network.open(0, None)
-    bare = network.answer(0, network.asked(()))  # without masks, its noise is far from uniform
-    assert stats.chisquare(np.bincount(bare.view(np.uint8)[7::8], minlength=256)).pvalue < 1e-6
-    assert empty("proven").unmasked is None
+    networks[1].open(0, None)
+    bare = networks[1].answer(0, networks[1].asked(()))  # without masks, its noise is far from uniform
+    assert stats.chisquare(bytes_of(bare)[7]).pvalue < 1e-6

@@ -58,8 +58,8 @@ def directions(rng: np.random.Generator) -> list[Vector]:
 
 def lengths(rng: np.random.Generator, times: int) -> list[float]:
     """From denormal to the bound of all messages, denser where margins come near beta."""
-    fixed = [0.0, 5e-324, 1e-310, 1e-160, 1e-8, 1.0, 1e3, 1e5, 1e9, 1e10, 1e11, MOST]
-    return [*fixed, *np.geomspace(1.1e7, 1.5e7, 6), *(10.0 ** rng.uniform(4.0, 12.0, 4 * times))]
+    fixed = [0.0, 5e-324, 1e-160, 1.0, 1e5, 1e9, 1e11, MOST]
+    return [*fixed, *np.geomspace(1.1e7, 1.5e7, 4), *(10.0 ** rng.uniform(4.0, 12.0, 2 * times))]
 
 
 def messages(times: int = TIMES) -> Iterator[Vector]:
@@ -109,26 +109,19 @@ def test_the_sender_of_what_is_no_message_is_named(name: str) -> None:
 Kind = Callable[..., Measurement]
 
 
-def questions(v: Vector) -> Iterator[tuple[Kind, Callable[[], Measurement]]]:
-    """Every measurement with a vector of public numbers, at usual settings; made where it is asked."""
-    settings: list[tuple[Kind, tuple[Vector | float | None, ...]]] = []
+def answers(v: Vector, seed: int) -> Iterator[tuple[Kind, set[str]]]:
+    """How every measurement with a vector of public numbers ends in all worlds, at usual settings."""
+    settings: list[tuple[Kind, tuple[Vector | float | None, ...]]] = [(GradientNorm, (0.1, 0.5))]
     for m in (0.05, 2.0):
         settings.append((PerturbedMinimiser, (m, 1e-8, 0.5, 1e-3)))
         settings.append((PerturbedMinimiser, (m, 1e-8, None, 1.0)))
         settings.append((GammaMinimiser, (m, 1e-8, 5.0, 1e-3)))
         settings.append((PublishedComparison, (m, 1e-8, 0.5, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)))
-    settings.append((GradientNorm, (0.1, 0.5)))
     for gap in (0.02, 1e-4):
         settings.append((NoisyFall, (5.0, gap * 5.0 / SIZE, 0.1, 0.2)))
         settings.append((HeldFall, (5.0, gap * 5.0 / SIZE, 0.1, 0.5, 0.5)))
     for kind, values in settings:
-        yield kind, partial(kind, v, *values)
-
-
-def answers(v: Vector, seed: int) -> Iterator[tuple[Kind, set[str]]]:
-    """Kind of every question and how it ends in all worlds."""
-    for kind, question in questions(v):
-        yield kind, {ending(rows, Y, seed, question) for rows in WORLDS}
+        yield kind, {ending(rows, Y, seed, partial(kind, v, *values)) for rows in WORLDS}
 
 
 def test_no_public_input_leaves_a_question_without_an_answer() -> None:
@@ -141,9 +134,8 @@ def test_public_inputs_that_make_no_sense_are_refused_before_records_are_touched
     for number, v in enumerate(strange()):
         if not np.isfinite(v).all() or v.shape != (WIDTH,):
             for kind, ends in answers(v, number):
-                assert len(ends) == 1, (kind, ends)
-                assert ends != {""}, kind
-                assert next(iter(ends)).startswith("RequestError"), (kind, ends)
+                (end,) = ends
+                assert end.startswith("RequestError"), (kind, end)
 
 
 def test_without_the_radii_messages_end_questions_in_one_world_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,4 @@
-"""A loss of somebody else's: its code never meets a private record.
-
-The attack has a switch, `raw`, that hands the loss through as it is; then it succeeds.
-"""
+"""A loss of somebody else's: its code never meets a private record."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ from admmnet.types import Matrix, Vector
 from . import doors
 from .doors import Target, records
 
-SIZE, WIDTH, RUNS = 60, 6, 8
-EPSILON = 0.5
+SIZE, WIDTH, RUNS = 60, 6, 4
 LENGTH = 5e3
 """Norm of the vector that the neighbour makes agent 0's solution: scores of rows along it overflow an exponential."""
 
@@ -49,50 +45,28 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module.Exponential = Exponential  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "strangers", module)
     yield
-    forget()
-
-
-def forget() -> None:
     for name in [name for name in LOSSES._loaded if "strangers:" in name or ".py:" in name]:
         del LOSSES[name]
 
 
-def raw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the defence out: losses from outside meet records, in private runs too."""
-    monkeypatch.setattr(door, "_agree", lambda holder, loss: None)
-
-
-def target(loss: str, **settings: Any) -> Target:
-    given = {"algorithm": "pp-admm", "epsilon": EPSILON, "delta": 1e-5, "rounds": 2, "eta": 1.0} | settings
-    return Target(SIZE, WIDTH, {"loss": f"strangers:{loss}", **given})
-
-
-# a loss that raises
-
-
-def worlds() -> tuple[list[tuple[Matrix, Vector]], Vector]:
-    """Records across the neighbour's vector, in the second world the first of them along it; and the vector."""
+def endings() -> list[list[str]]:
+    """How runs end whose records lie across the neighbour's vector, and with one record along it."""
     X, y = records(SIZE, WIDTH)
     v = np.eye(WIDTH)[0]
     X[:, 0] = 0.0
-    along = X.copy()
-    along[0], y[0] = v * (1.0 - 2.0**-50), 1.0
-    return [(X, y), (along, y)], v * LENGTH
+    along, labels = X.copy(), y.copy()
+    along[0], labels[0] = v * (1.0 - 2.0**-50), 1.0
+    settings: dict[str, Any] = {"algorithm": "pp-admm", "epsilon": 0.5, "delta": 1e-5, "rounds": 2, "eta": 1.0}
+    attacked = Target(SIZE, WIDTH, {"loss": "strangers:Exponential"} | settings)
+    worlds = (X, y), (along, labels)
+    return [[attacked.ending(*world, seed, [v * LENGTH])[1] for seed in range(RUNS)] for world in worlds]
 
 
-def endings() -> list[list[str]]:
-    both, message = worlds()
-    attacked = target("Exponential")
-    return [[attacked.ending(X, y, seed, [message])[1] for seed in range(RUNS)] for X, y in both]
-
-
-def test_a_loss_that_raises_at_a_record_meets_none() -> None:
+def test_a_loss_that_raises_at_a_record_meets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where losses from outside meet records, runs end with the record and with no other."""
     with pytest.raises(RequestError, match="is not ours: its code would see records, which are private"):
         endings()
-
-
-def test_as_it_is_it_ends_the_runs_with_the_record_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw(monkeypatch)
+    monkeypatch.setattr(door, "_agree", lambda holder, loss: None)
     out, inside = endings()
     assert out == [""] * RUNS
     assert all(text.startswith("RunError") for text in inside)
@@ -103,16 +77,16 @@ def private(folder: Path, **settings: Any) -> dict[str, Any]:
     return doors.private(folder, 400, 3, **given | settings)
 
 
+SEEDED: dict[str, Any] = {"private": False, "no_account": False, "seed": 0}
+
+
 def test_a_loss_from_outside_answers_in_simulations_alone(tmp_path: Path) -> None:
+    settings = private(tmp_path, loss="strangers:Exponential")
     with pytest.raises(RequestError, match="--loss strangers:Exponential, whose code would see the records"):
-        run(**private(tmp_path, loss="strangers:Exponential"))
-    seeded = private(tmp_path, loss="strangers:Exponential", private=False, no_account=False, seed=0)
-    found = run(**seeded | {"out": str(tmp_path / "seeded")})
+        run(**settings)
+    found = run(**settings | SEEDED | {"out": str(tmp_path / "seeded")})
     assert {ledger.header["loss"] for ledger in found.ledgers} == {"strangers:Exponential"}
     assert run_command_line(["ledger", "verify", str(found.folder)]) == 0
-
-
-# warnings
 
 
 @pytest.mark.parametrize("mode", ["private", "simulation"])
@@ -127,9 +101,7 @@ def test_warnings_of_a_measurement_are_shown_in_simulations_alone(
         return gradient(X, *given)
 
     monkeypatch.setattr(certificate, "gradient", warning)
-    settings = private(tmp_path, rounds=1)
-    if mode == "simulation":
-        settings |= {"private": False, "no_account": False, "seed": 0}
+    settings = private(tmp_path, rounds=1) | (SEEDED if mode == "simulation" else {})
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         run(**settings)

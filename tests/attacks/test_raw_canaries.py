@@ -23,8 +23,7 @@ from admmnet.running import loop
 from admmnet.types import Integers, Total
 from tests.running.raw_runs import loader, raw_config
 
-HUGE, NAN, INF = 1e9, float("nan"), float("inf")
-CANARIES = {"huge": HUGE, "missing": NAN, "infinite": INF, "least": -1.7e308, "tiny": 5e-324}
+CANARIES = {"huge": 1e9, "missing": float("nan"), "infinite": float("inf"), "least": -1.7e308, "tiny": 5e-324}
 
 
 def with_canary(value: float | None) -> Any:

@@ -10,7 +10,6 @@ import resource
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +33,8 @@ PLAIN = FIRST + bytes([3, 1]) + b"NULL".ljust(20, b"\0") + bytes(32)
 HUGE = 200 * 10**6
 MOST = 32 * 2**20
 """Bytes by which the relay may grow while strangers are at its port."""
+BEAT = ("--heartbeat-deadline", "6")
+"""Lines are closed after 0.4 times that without a sign of life: also a slow machine gives one before."""
 
 
 class Port:
@@ -41,8 +42,8 @@ class Port:
 
     def __init__(self, hosts: Hosts) -> None:
         self._network, self._folder = read_network(hosts.folder / "net/network.toml"), hosts.folder / "net"
-        self.address, self.process = self._network.relay, hosts.processes[-1]
-        self.before = self.memory
+        self.address, self._place = self._network.relay, Path(f"/proc/{hosts.processes[-1].pid}")
+        self._before = self._memory
 
     def raw(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", int(self.address.rpartition(":")[2])), timeout=20)
@@ -63,12 +64,17 @@ class Port:
                 watch.close(0)
 
     @property
-    def memory(self) -> int:
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    def _memory(self) -> int:
+        return int((self._place / "statm").read_text().split()[1]) * resource.getpagesize()
+
+    @property
+    def small(self) -> bool:
+        """Whether the relay has not grown."""
+        return self._memory < self._before + MOST
 
     @property
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return len(os.listdir(self._place / "fd"))
 
 
 def event(watch: zmq.Socket[bytes]) -> int:
@@ -82,13 +88,13 @@ def greet(line: zmq.Socket[bytes], agent: int) -> None:
 
 
 @contextlib.contextmanager
-def undisturbed(folder: Path) -> Iterator[Port]:
+def undisturbed(folder: Path) -> Iterator[tuple[Port, Hosts]]:
     """Strangers come while an agent computes in a round; then all finish, in the start that they are in."""
-    with Hosts(folder, 12, "--strikes", "1", graph="ring:5", words=(*PRIVATE, *QUIET)) as hosts:
+    with Hosts(folder, 6, *BEAT, "--strikes", "1", graph="ring:5", words=(*PRIVATE, *QUIET), own=BEAT) as hosts:
         with hosts.held():
             port = Port(hosts)
-            yield port
-            assert port.memory < port.before + MOST
+            yield port, hosts
+            assert port.small
         assert hosts.all_ended() == [(0, "")] * 5
         assert hosts.summaries().keys() == {*range(5)}
         assert '"start-ended"' not in (folder / "relay.log").read_text()
@@ -113,11 +119,19 @@ def garbage(chance: random.Random) -> bytes:
     )
 
 
-def test_garbage(tmp_path: Path) -> None:
-    """Also commands and messages of 200 MB before a key is shown: as much is sent as is taken, nothing is kept."""
+def test_garbage_and_silence(tmp_path: Path) -> None:
+    """Also commands and messages of 200 MB before a key is shown: as much is sent as is taken, nothing is kept.
+
+    Some hundreds of connections are closed by the deadline of the handshake; a byte a second is no sign of life.
+    """
     chance = random.Random(0)
-    with undisturbed(tmp_path) as port:
-        for _ in range(400):
+    with undisturbed(tmp_path) as (port, hosts), contextlib.ExitStack() as opened:
+        before = port.descriptors
+        silent = [opened.enter_context(port.raw()) for _ in range(300)]
+        slow = [opened.enter_context(port.raw()) for _ in range(40)]
+        for line in silent[::2]:
+            line.sendall(GREETING)
+        for _ in range(300):
             with contextlib.suppress(ConnectionError), port.raw() as line:
                 line.sendall(garbage(chance))
                 line.recv(1)
@@ -126,30 +140,21 @@ def test_garbage(tmp_path: Path) -> None:
                 line.sendall(mechanism + bytes([flags]) + HUGE.to_bytes(8, "big"))
                 for _ in range(HUGE // 10**6):
                     line.sendall(bytes(10**6))
-                    assert port.memory < port.before + MOST
+                    assert port.small
+        bytes_of_greeting = itertools.cycle(GREETING)
 
-
-def test_connections_that_say_nothing_or_little(tmp_path: Path) -> None:
-    """Some hundreds are closed by the deadline of the handshake; a byte a second is no sign of life."""
-    with undisturbed(tmp_path) as port, contextlib.ExitStack() as opened:
-        before, until = port.descriptors, time.monotonic() + 20.0
-        silent = [opened.enter_context(port.raw()) for _ in range(300)]
-        slow = [opened.enter_context(port.raw()) for _ in range(40)]
-        for line in silent[::2]:
-            line.sendall(GREETING)
-        for byte in itertools.cycle(GREETING):
-            assert time.monotonic() < until, port.descriptors
+        def closed() -> bool:
             for line in slow:
                 with contextlib.suppress(ConnectionError):
-                    line.send(bytes([byte]))
-            threading.Event().wait(1.0)
-            if port.descriptors <= before:
-                break
+                    line.send(bytes([next(bytes_of_greeting)]))
+            return port.descriptors <= before or threading.Event().wait(1.0)
+
+        hosts.until(closed)
 
 
 def test_keys(tmp_path: Path) -> None:
     """One that nobody knows; one of an agent that speaks for another one, and one with a frame of 200 MB."""
-    with undisturbed(tmp_path) as port, port.dialled(None) as (_, unknown), port.dialled(2) as (line, watch):
+    with undisturbed(tmp_path) as (port, _), port.dialled(None) as (_, unknown), port.dialled(2) as (line, watch):
         assert event(unknown) == zmq.EVENT_HANDSHAKE_FAILED_AUTH
         greet(line, 0)
         for number, kind in enumerate((Kind.STOP, Kind.BYE), 1):
@@ -162,8 +167,8 @@ def test_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [False, True])
 def test_a_second_process_of_an_agent(runs: bool, tmp_path: Path) -> None:
     """With a folder of its own, or one that sends 200 MB: the others finish, and neither of the two is left to wait."""
-    more = ("--regroup-deadline", "1", "--strikes", "2")
-    with Hosts(tmp_path, 12, *more, graph="ring:5", words=(*PRIVATE, *QUIET)) as hosts:
+    more = (*BEAT, "--regroup-deadline", "5", "--strikes", "2")
+    with Hosts(tmp_path, 6, *more, graph="ring:5", words=(*PRIVATE, *QUIET), own=BEAT) as hosts:
         with hosts.held(), contextlib.ExitStack() as beside:
             port = Port(hosts)
             if runs:
@@ -174,7 +179,7 @@ def test_a_second_process_of_an_agent(runs: bool, tmp_path: Path) -> None:
                 greet(line, 2)
                 line.send_multipart([packed(Frame(Kind.PART, 1)), bytes(HUGE)])
                 assert event(watch) == zmq.EVENT_DISCONNECTED
-                assert port.memory < port.before + MOST
+                assert port.small
             hosts.logged("the line of agent 2 stands", 2)
         ends = {i: hosts.ended(i) for i in hosts.processes if i >= 0}
         assert {ends[i][0] for i in (0, 1, 3, 4)} <= {0, 5}, ends

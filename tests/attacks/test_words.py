@@ -35,7 +35,8 @@ class Heard(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         said = self.said.pop(0) if self.said else None
-        return [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in (value, said)]
+        pair = [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in (value, said)]
+        return pair[::-1] if self.rank else pair
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         raise NotImplementedError
@@ -53,17 +54,14 @@ def sizes(said: Any) -> dict[int, int]:
     return gather_owned(Heard(said), OWNERS, {0: 5, 1: 6}, positive, "size", topic="sizes")
 
 
-def test_a_process_is_believed_of_its_own_agents_alone() -> None:
+def test_a_process_is_believed_of_its_own_agents_alone_and_a_wrong_answer_names_the_agent() -> None:
     assert sizes({"values": [[0, 99], [2, 7], [1, 99], [3, 99]]}) == {0: 5, 1: 6, 2: 7}
-
-
-@pytest.mark.parametrize("junk", JUNK, ids=repr)
-def test_a_wrong_answer_names_the_agent(junk: Any) -> None:
-    for said in (junk, {"values": junk}, {"values": [[2, junk]]}):
-        with pytest.raises(RequestError, match=r"^agent 2 says that its size is .*, which cannot be") as caught:
-            sizes(said)
-        assert caught.value.shared
-        assert str(caught.value).isprintable()
+    for junk in JUNK:
+        for said in (junk, {"values": junk}, {"values": [[2, junk]]}):
+            with pytest.raises(RequestError, match=r"^agent 2 says that its size is .*, which cannot be") as caught:
+                sizes(said)
+            assert caught.value.shared
+            assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(("answer", "size"), [(None, 9), ({"values": [[2, 7]]}, 7)])
@@ -97,16 +95,11 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
         with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
             told([2, rho])
-
-
-def test_where_nobody_has_an_account_no_word_of_a_budget_is_asked_for() -> None:
-    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4).sections.method)
-    plain = target_of(config, 0)
-    deaf = Heard({"values": [[2, 1e-300]]})
+    deaf = Heard({"values": [[2, 1e-300]]})  # where nobody has an account no word is asked for
     start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
     deaf.shared_folder = False
-    found = nominal_of(config, deaf, OWNERS, dict.fromkeys(OWNERS[0], plain), accounted=False)
-    assert found == dict.fromkeys(range(3), plain.nominal_rho())
+    found = nominal_of(config, deaf, OWNERS, targets, accounted=False)
+    assert found == dict.fromkeys(range(3), most)
     assert deaf.said
     assert start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
 
@@ -139,44 +132,28 @@ def test_a_process_speaks_for_its_own_agents_in_the_summary() -> None:
     assert said.frames == {"late": 2}
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_a_word_that_cannot_be_read_is_left_out() -> None:
+    wrong = [
         *JUNK,
         *({**word(entry(2)), key: junk} for key in ("digests", "seconds", "frames") for junk in JUNK if junk != {}),
         *(word(entry(2, rho=junk)) for junk in JUNK if junk not in (None, 0, 2.5, 2**60)),
         *(word(entry(2, releases=junk)) for junk in JUNK if type(junk) is not int or junk < 0 or junk > 2**53),
         *(word(entry(2), frames={"late": junk}) for junk in (-1, 2.5, None, 2**60)),
         word(entry(2, more=1)),
-        word(entry(2), digests={"ledger/agent-002.jsonl": "a" * 65}),
-        word(entry(2), digests={"ledger/agent-002.jsonl": "a" * 64 + "\n"}),
-    ],
-    ids=repr,
-)
-def test_a_word_that_cannot_be_read_is_left_out(answer: Any) -> None:
-    assert [[one.agent for one in said.agents] for said in words_of(answer)] == [[0, 1]]
+        *(word(entry(2), digests={"ledger/agent-002.jsonl": "a" * 64 + more}) for more in ("a", "\n")),
+    ]
+    for answer in wrong:
+        assert [[one.agent for one in said.agents] for said in words_of(answer)] == [[0, 1]], answer
 
 
-@pytest.mark.parametrize("said", ["/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None])
-def test_the_first_process_chooses_no_other_folder(said: Any) -> None:
-    class Second(Heard):
-        rank = 1
+def test_the_first_process_chooses_the_name_of_a_shared_folder_and_no_other_folder() -> None:
+    def agreed(said: Any, *, shared: bool = True) -> Any:
+        world = Heard(said)
+        world.rank, world.shared_folder = 1, shared  # several hosts: each chooses its own
+        return records.agreed_folder(world, "pp-admm")
 
-        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-            return [said, value]
-
-    with pytest.raises(RequestError, match="names no new folder"):
-        records.agreed_folder(Second(), "pp-admm")
-    own = Second()
-    own.shared_folder = False  # several hosts: each chooses its own
-    assert records.agreed_folder(own, "pp-admm") == records.default_folder("pp-admm")
-
-
-def test_the_first_process_chooses_the_name_of_a_shared_folder() -> None:
-    class Second(Heard):
-        rank = 1
-
-        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-            return ["runs/20260101-101010-pp-admm-2", value]
-
-    assert str(records.agreed_folder(Second(), "pp-admm")) == "runs/20260101-101010-pp-admm-2"
+    for said in ("/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None):
+        with pytest.raises(RequestError, match="names no new folder"):
+            agreed(said)
+    assert agreed("/etc", shared=False) == records.default_folder("pp-admm")
+    assert str(agreed("runs/20260101-101010-pp-admm-2")) == "runs/20260101-101010-pp-admm-2"

@@ -1,0 +1,261 @@
+"""Accounts and changed starts that are made to spend more than was promised: each time the first promise stands.
+
+All collude over several masked runs of an account; a run goes on after another has raised its account's epsilon;
+somebody plans changed starts (docs/proofs.md, Theorem 31).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import read_run, run
+from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
+from admmnet.privacy.budget import Totals, empty
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.events import DiscreteGaussian, Gaussian
+from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.checks import contract_of
+from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
+from admmnet.privacy.ledger.form import HeaderLine, RunLine
+from admmnet.record.reader import check_account
+from tests.interrupted_runs import Place
+from tests.people_runs import write_people
+from tests.privacy.accounts import header_of, opened
+from tests.privacy.ledgers import Change, Lines, chained, parsed, put
+
+from .doors import private
+
+DELTA = 1e-5
+
+# all collude
+
+
+def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "rounds": 5}
+    given |= {"topology": "complete:5", "account": str(folder / "account"), "out": str(folder / out)}
+    return private(folder, **given | others)
+
+
+def together(folder: Path) -> float:
+    """Epsilon of all runs of agent 0's account to those who know all masks."""
+    totals = audit.read(folder / "account" / "agent-000.jsonl", account=True).totals
+    found = Contract.reading(DELTA).spent(totals, alone=True)
+    assert found is not None
+    return found
+
+
+def test_a_run_with_more_parts_is_refused(tmp_path: Path) -> None:
+    first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
+    with pytest.raises(RequestError, match="at most 2 agents that do not collude, this run has 5"):
+        run(**settings(tmp_path, 0, "second", epsilon=1.0))
+    run(**settings(tmp_path, 3, "third", epsilon=0.8))
+    last = run(**settings(tmp_path, 3, "fourth", epsilon=1.0))
+    promised = last.summary["privacy"]["account_epsilon_if_all_collude_proven"]
+    assert first.summary["privacy"]["account_epsilon_if_all_collude_proven"] < promised < math.inf
+    assert 0.9 * promised < together(tmp_path) <= promised
+    assert last.summary["privacy"]["account_epsilon_if_all_collude"] == pytest.approx(together(tmp_path))
+
+
+def test_without_the_limit_the_first_run_promises_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
+    promised, filter = Spend(1.0, DELTA, None, 1e-12, 2).most(alone=True).epsilon, Spend.raised
+
+    def raised(self: Spend, epsilon: float) -> Spend:
+        found = filter(self, epsilon)
+        return Spend(found.epsilon, found.delta, found.order, found.kappa, 5)
+
+    def trusting(line: RunLine, before: HeaderLine) -> Contract:
+        return contract_of(line, account=True)
+
+    monkeypatch.setattr(Spend, "raised", raised)
+    monkeypatch.setattr("admmnet.privacy.ledger.checks.run_contract", trusting)
+    run(**settings(tmp_path, 0, "second", epsilon=1.0))
+    assert together(tmp_path) > 1.2 * promised
+    assert first.summary["privacy"]["account_epsilon_if_all_collude_proven"] < promised
+
+
+# a run that goes on
+
+
+def kappas(account: audit.VerifiedLedger) -> list[float]:
+    filters = [start.filter for start in account.starts]
+    assert all(one is not None and one.order is None for one in filters)
+    return [one.kappa for one in filters if one is not None]
+
+
+WORDS: dict[str, Any] = {"seed": None, "account": "account", "algorithm": "noisy-gd"}
+
+
+def raised_meanwhile(place: Place) -> Path:
+    """Folder of a run at epsilon 3 that was cut, after which another one of its account had epsilon 6."""
+    folder = place.interrupted("cut", 4, epsilon=3.0, **WORDS)
+    place.whole("other", epsilon=6.0, rounds=2, **WORDS)
+    return folder
+
+
+def test_its_header_stays_and_the_account_is_guarded_as_strictly(place: Place) -> None:
+    folder = raised_meanwhile(place)
+    before = {file.name: file.read_bytes() for file in (folder / "ledger").iterdir()}
+    place.resume(folder)
+    accounts = {}
+    for name, book in read_run(folder).ledgers.items():
+        path = place.folder / "account" / Path(name).name
+        accounts[path.name] = account = audit.read(path, account=True)
+        assert (folder / name).read_bytes().startswith(before[path.name])
+        first, other, again = kappas(account)
+        assert first > other == again, "a resumed run does not widen what the other one has narrowed"
+        assert account.totals.epsilon_proven(1e-4) <= 6.0
+        assert book.header["account_filter"]["kappa"] == first
+    check_account(place.folder / "account", accounts, folder)
+
+
+ANOTHER = "begins with another header than this run's"
+FORGED_HEADERS: list[tuple[Change, str]] = [
+    (put(0, "account_filter", kappa=0.0), ANOTHER),
+    (put(0, "account_filter", parts=3), ANOTHER),
+    (lambda lines: lines[0]["account_filter"].update(kappa=kappa_of(lines) * math.exp(-3.0)), ANOTHER),
+    (put(0, "budget", epsilon=6.0), "line 1: filter: kappa is .*, at most"),
+    (put(0, "budget", epsilon=2.9), "line 1: its plan comes to more than the budget's epsilon"),
+]
+
+
+def test_a_forged_header_is_refused(place: Place) -> None:
+    folder = raised_meanwhile(place)
+    path = folder / "ledger" / "agent-001.jsonl"
+    data = path.read_bytes()
+    for change, told in FORGED_HEADERS:
+        lines = parsed(data)
+        change(lines)
+        path.write_bytes(chained(lines))
+        with pytest.raises(AdmmnetError, match=rf"agent-001\.jsonl:? {told}"):
+            place.resume(folder)
+    path.write_bytes(data)
+    place.resume(folder)
+
+
+def kappa_of(lines: list[dict[str, Any]]) -> float:
+    return float(lines[0]["account_filter"]["kappa"])
+
+
+def sums(kappa: float) -> DiscreteGaussian:
+    """An integer sum that costs next to nothing of mu^2, and about this much of (P10)."""
+    grid = 2.0**-16
+    return DiscreteGaussian(1e-3, 1.0, grid, round(24.0 * kappa / grid**2))
+
+
+@pytest.mark.parametrize(("share", "raised", "fits"), [(0.5, 1.0, True), (0.5, 6.0, False), (0.005, 6.0, True)])
+def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
+    share: float, raised: float, fits: bool, tmp_path: Path
+) -> None:
+    """The planned sum fits the header; the limit for discrete noise fell to e^-5 of itself when epsilon became 6."""
+    limit = Spend(1.0, 1e-4, kappa=3e-8)
+    event = sums(share * limit.kappa)
+    contract = Contract(Promise(1.0, 1e-4), Count(((event, 4),), 1e-7), limit)
+    header = replace(header_of(limit), contract=contract, noise="private", mode="private")
+    account = opened(tmp_path)
+    account.filter = account.began = limit
+    ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=account)
+    ledger.charge(0, event)
+    since = Journaled().then(ledger.take())  # a crash has kept it from both
+    ledger.close(commit=False)
+    other = opened(tmp_path, epsilon=raised)
+    assert other.filter is not None
+    other.begin(header_of(other.filter))
+    other.close()
+    began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
+    again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=began)
+    resumed = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=again, since=since)
+    assert (resumed.void, resumed.events) == ((None, 1) if fits else ((0, 0), 0))
+    resumed.close()
+
+
+# changed starts
+
+OFTEN = ",".join(f"0:{round}" for round in range(0, 12, 2))
+"""Every round begins a start."""
+
+
+def attacked(folder: Path, **settings: Any) -> Any:
+    people = write_people(folder / "people.npz", 200, width=3)
+    common: dict[str, Any] = {"data": str(people), "algorithm": "pp-admm", "topology": "ring:4", "rounds": 12}
+    common |= {"simulate": True} if "account" in settings else {"seed": 3}
+    return run(**common, epsilon=2.0, offline=OFTEN, out=folder / "run", **settings)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run, which nobody changes."""
+    folder = tmp_path_factory.mktemp("often")
+    attacked(folder)
+    return folder / "run"
+
+
+def test_plans_that_forget_what_is_spent_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start plans to spend all of the budget: the limit of the run refuses, for good, and ledgers verify."""
+    monkeypatch.setattr(Ledger, "before", lambda self, round: empty("proven"))
+    summary = attacked(tmp_path).summary
+    for entry in summary["per_agent"]:
+        assert 1.0 < entry["epsilon_spent"] <= 2.0 * (1.0 + 1e-9)
+        assert entry["refused_at"] is not None
+    assert len(read_run(tmp_path / "run").ledgers) == 4
+
+
+def test_every_agent_has_spent_its_budget_and_no_more(tmp_path: Path) -> None:
+    summary = attacked(tmp_path, account=str(tmp_path / "account")).summary
+    for entry in summary["per_agent"]:
+        assert 1.98 < entry["epsilon_spent"] <= entry["account_epsilon_spent"] <= 2.0
+        assert entry["refused_at"] is None
+    assert [entry["releases"] for entry in summary["per_agent"]] == [6, 12, 12, 12]
+
+
+def test_slots_cannot_be_exchanged_without_a_limit() -> None:
+    ledger = MemoryLedger(Contract.reading(1e-5))
+    with pytest.raises(RunError, match="no limit for the whole run"):
+        ledger.renew(Count(((Gaussian(1.0, 1e-3), 100),)))
+
+
+def last_start(lines: Lines) -> int:
+    return max(place for place, line in enumerate(lines) if line["kind"] == "start")
+
+
+def cheaper(lines: Lines) -> None:
+    """Its slots are said to have more noise than was drawn."""
+    for row in lines[last_start(lines)]["filter"]["planned"]:
+        row[1]["sigma"] *= 2.0
+
+
+FORGED: dict[str, tuple[Change, str]] = {
+    "no limit": (lambda lines: lines[0].pop("run_filter"), "delta_clipping is"),
+    "no start": (lambda lines: lines.pop(last_start(lines)), "no planned event covers|more of it is charged"),
+    "earlier": (lambda lines: lines[last_start(lines)].update(round=0), "is no start of round 0"),
+    "cheaper slots": (cheaper, "no planned event covers"),
+    "a larger limit": (lambda lines: lines[0]["run_filter"].update(order=1.5, kappa=1e-3), "kappa|lets through"),
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_forged_starts_are_found(kind: str, finished: Path, tmp_path: Path) -> None:
+    original, path = finished / "ledger" / "agent-001.jsonl", tmp_path / "agent-001.jsonl"
+    audit.read(original)
+    lines = parsed(original.read_bytes())
+    forge, told = FORGED[kind]
+    forge(lines)
+    path.write_bytes(chained(lines))
+    with pytest.raises(CheckFailed, match=told):
+        audit.read(path)
+
+
+def test_totals_of_before_are_those_of_the_file(finished: Path) -> None:
+    """What a start was planned on top of is what the ledger held then."""
+    book = audit.read(finished / "ledger" / "agent-001.jsonl")
+    assert [start.round for start in book.changed] == list(range(12))
+    for start in book.changed:
+        assert start.events == sum(round < start.round for round, _, _ in book.events)
+        own = Totals.of(((event, 1) for _, event, _ in book.events[: start.events]), "proven")
+        assert own.rho < book.totals.rho

@@ -93,7 +93,6 @@ CHANGES = (
         "", r"\brun (?=-)(?!.*(--rounds|--resume|--offline|runs/long))", _to("run --rounds 3 "), "few rounds of many"
     ),
     Change("docs/hosts.md", r"relay\.example:7000", _to('"$(cat relay.txt)"'), "a free port of this machine"),
-    Change("docs/methods.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
     Change(
         "",
         r"(admmnet compare .*)",

@@ -240,48 +240,23 @@ def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
 
 
 METHOD, ABOVE = "admmnet/methods/new.py", "admmnet/running/observer.py"
-PLANTED: dict[str, list[tuple[str, str]]] = {
-    "private attributes": [
-        (ABOVE, "def f(holder): return holder._shards[0]"),
-        (ABOVE, "def f(holder, loss): return holder._solver(0, loss).X"),
-        (ABOVE, "def f(node): return node.door._secret.solver"),
-        (ABOVE, "def f(door): door._told = True"),
-        (ABOVE, "def f(door): door._ledger = None"),
-        (METHOD, "def f(door): return getattr(door, '_known')"),
-        (METHOD, "import operator\nf = operator.attrgetter('_make_solvers')"),
-    ],
-    "secrets": [
-        (ABOVE, "def f(node): return node.door.secret.solver.X"),
-        (METHOD, "import admmnet.holder.secrets"),
-        (METHOD, "from admmnet.holder.answers import measurement"),
-        (ABOVE, "def f():\n    from admmnet.holder.answers import KINDS"),
-    ],
-    "shards": [
-        ("admmnet/running/loop.py", "def f(plan): return plan.data.shards[0]"),
-        ("admmnet/running/plan.py", "def _notes(data): return getattr(data, 'shards')"),
-    ],
-    "simulated": [
-        (ABOVE, "def f(X, y): return SimulatedHolder(X, y)"),
-        (ABOVE, "import admmnet.holder as h\ndef f(X, y): return h.SimulatedHolder.of(X, y)"),
-        (ABOVE, "def f(a, kind=SimulatedHolder): return kind(a)"),
-        ("admmnet/holder/door.py", "def f(holder): holder.__class__ = SimulatedHolder"),
-    ],
-    "imports": [
-        (METHOD, "from admmnet.config.run_config import RunConfig"),
-        (METHOD, "def f():\n    import admmnet.running.loop"),
-        (METHOD, "from admmnet.holder import Door"),
-        (METHOD, "from admmnet.holder.answers import Known"),
-        (METHOD, "import admmnet"),
-        (METHOD, "from . import base"),
-        (METHOD, "import gc"),
-        (METHOD, "def f(text): return eval(text)"),
-        (METHOD, "if TYPE_CHECKING:\n    pass\nelse:\n    from admmnet.data import Records"),
-        ("admmnet/holder/holder.py", "from admmnet.running.plan import Plan"),
-    ],
-}
+PLANTED = [
+    ("private attributes", ABOVE, "def f(holder, loss): return holder._solver(0, loss).X"),
+    ("private attributes", ABOVE, "def f(door): door._told = True"),
+    ("private attributes", METHOD, "import operator\nf = operator.attrgetter('_make_solvers')"),
+    ("secrets", ABOVE, "def f(node): return node.door.secret.solver.X"),
+    ("secrets", ABOVE, "def f():\n    from admmnet.holder.answers import KINDS"),
+    ("shards", "admmnet/running/plan.py", "def _notes(data): return getattr(data, 'shards')"),
+    ("simulated", ABOVE, "import admmnet.holder as h\ndef f(X, y): return h.SimulatedHolder.of(X, y)"),
+    ("simulated", "admmnet/holder/door.py", "def f(holder): holder.__class__ = SimulatedHolder"),
+    ("imports", METHOD, "def f():\n    from admmnet.holder import Door"),
+    ("imports", METHOD, "from . import base"),
+    ("imports", METHOD, "if TYPE_CHECKING:\n    pass\nelse:\n    from admmnet.data import Records"),
+    ("imports", "admmnet/holder/holder.py", "from admmnet.running.plan import Plan"),
+]
 
 
-@pytest.mark.parametrize(("name", "path", "text"), [(name, *one) for name, some in PLANTED.items() for one in some])
+@pytest.mark.parametrize(("name", "path", "text"), PLANTED)
 def test_a_planted_breach_is_noticed(name: str, path: str, text: str) -> None:
     rule, allowed = RULES[name]
     assert len([breach for breach in rule(path, Code(text)) if breach[:2] not in allowed]) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,9 +15,7 @@ from admmnet.holder.door import Door, answer_all
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hashes
 from admmnet.masking import Attempt
-from admmnet.methods.agent import Agent, AgentPlan
 from admmnet.privacy.events import NoRecords
-from admmnet.running.node import carried_out, proposal
 from admmnet.types import BEFORE
 
 from .doors import ASKED, CENTRE, COSTS, Book, ask, door_of
@@ -152,30 +150,6 @@ def test_a_message_of_nothing_is_noted_once() -> None:
     for round in range(8):
         door.nothing(round)
     assert book.log == [NoRecords()] * 2
-
-
-class Stubborn:
-    """A method that says something whatever it is told."""
-
-    def propose(self, agent: object, round: int) -> Iterator[Any]:
-        yield Ask(OTHER)
-        return np.ones(2)  # type: ignore[return-value]
-
-
-class Repeating:
-    """A door that has answered another question."""
-
-    def __init__(self) -> None:
-        self.outbox = Outbox(kept((ONE, None)), last=3)
-
-    def answer(self, asked: Ask, round: int) -> Any:
-        return self.outbox.repeated(round, asked.measurement, *hashed(asked.measurement))
-
-
-def test_a_method_cannot_break_the_silence() -> None:
-    method, door = Stubborn(), Repeating()
-    asked = proposal(method, Agent(0, (), AgentPlan()), door, 3)  # type: ignore[arg-type]
-    assert carried_out(asked, door, 3) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])

@@ -90,8 +90,8 @@ def replayed(
     done = run(p, observe=recorded(path), **settings)
     X = p.X if rows is None else rows
     X = X.toarray() if hasattr(X, "toarray") else X
-    data = reference.Data(X.tolist(), p.y.tolist(), p.loss.name, p.regularisation)
-    expected = list(plain(data, reference.Settings(**settings), rng(1), rng(2)))
-    released, ends = zip(*expected, strict=True)
+    data = reference.Data(np.asarray(X), p.y, p.loss.name, p.regularisation)
+    expected = plain(data, reference.Settings(**settings), rng(1), rng(2))
+    released, ends = zip(*((step.copy(), end.copy()) for step, end in expected), strict=True)
     np.testing.assert_allclose(path, released, rtol=rtol, atol=atol)
     return done, path, ends[-1]

@@ -14,7 +14,6 @@ from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
 
-from . import reference
 from .records import KINDS, duality_gap, feasible, make_problem, problem, real_problem, rng
 from .runs import run_dp_scd, run_primal_dp_scd, run_sdca
 
@@ -33,7 +32,7 @@ def test_primal_and_dual_are_their_sums(kind: str, sparse: bool) -> None:
     p = problem(kind, 17, 4, 0.3, seed=1, sparse=sparse)
     X = p.X.toarray() if sparse else p.X
     theta, alpha = rng(2).standard_normal(4), feasible(p, rng(3).standard_normal(17))
-    losses = [phi(kind, reference.dot(x, theta.tolist()), y) for x, y in zip(X.tolist(), p.y.tolist(), strict=True)]
+    losses = [phi(kind, float(x @ theta), y) for x, y in zip(X, p.y.tolist(), strict=True)]
     assert primal(p, theta) == pytest.approx(np.mean(losses) + 0.15 * theta @ theta)
     conjugates = [  # sup_u -alpha u - phi(u), by search
         -minimize_scalar(lambda u, a=a, y=y: phi(kind, u, y) + a * u, bounds=(-40, 40), method="bounded").fun

@@ -17,7 +17,9 @@ from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import row_slack
 from admmnet.running.plan import Plan
+from admmnet.solvers.accurate import MANY, WIDE
 from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import WideSolver
 from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.transport import Transport
 from admmnet.transport.local import LocalWorld
@@ -169,6 +171,17 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
     settings = {"bounded", "classes", "dependent", "kernel", "task", "unit"}
     prologue = {"encode", "encoding", "numbers", "whiten"}
     assert public == {"counts", "of", "width", *settings, *prologue}, "nothing hands out what was computed from records"
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize(
+    ("n", "d", "wide"), [(MANY // 2, MANY, True), (MANY // 2 + 1, MANY, False), (1, MANY - 1, False), (4, WIDE, True)]
+)
+def test_public_numbers_decide_how_is_solved_and_never_how_many_entries_are_zero(
+    kind: Any, n: int, d: int, wide: bool
+) -> None:
+    solver = Holder(kind(np.eye(n, d)), labels(n))._solver(0, get_loss("logistic"))
+    assert isinstance(solver, WideSolver) is wide
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])

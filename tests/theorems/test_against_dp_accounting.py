@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.conversion import LAMBDAS, ORDERS, epsilon, gaussian_epsilon
-from admmnet.privacy.events import AboveThreshold, Event, GammaNorm, Gaussian, Laplace, NoRecords, ObjectivePerturbation
+from admmnet.privacy.conversion import ORDERS, epsilon, gaussian_epsilon
+from admmnet.privacy.events import AboveThreshold, Event, GammaNorm, Gaussian, NoRecords, ObjectivePerturbation
 from admmnet.privacy.proven import cost
 
-DELTAS = [1e-9, 1e-6, 1e-4, 1e-2]
+DELTAS = [1e-9, 1e-2]
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +33,6 @@ def accountant(oracle: Any) -> Any:
 def test_zcdp(oracle: Any, rho: float, delta: float) -> None:
     theirs = accountant(oracle).compose(oracle.ZCDpEvent(rho / 2.0), 2).get_epsilon(delta)
     assert epsilon(rho * ORDERS, delta) == pytest.approx(theirs, rel=1e-9)
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("eps", [0.05, 0.5, 2.0])
-def test_laplace_is_never_below_and_not_far_above(oracle: Any, eps: float, delta: float) -> None:
-    theirs = accountant(oracle)
-    theirs.compose(oracle.LaplaceDpEvent(1.0 / eps), 20)
-    totals = Totals("proven")
-    totals.add(Laplace(1.0, 1.0 / eps), 20)
-    # theirs is that of the Laplace law; ours books what holds for anything that is pure epsilon
-    exact, booked = theirs.get_epsilon(delta), totals.epsilon_proven(delta)
-    assert exact * (1.0 - 1e-9) <= booked
-    assert np.all(theirs._rdp <= totals.curve * (1.0 + 1e-9) + 1e-9 / LAMBDAS)
-    assert booked <= exact * 1.2
 
 
 def randomised_response(oracle: Any, eps: float) -> Any:

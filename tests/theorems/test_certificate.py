@@ -23,7 +23,7 @@ from .certificate import ERROR, Array, least_margin, mills
 RATIO = 1.01
 """Of one node to the next."""
 NODES = [0.17 * RATIO**k for k in range(math.ceil(math.log(0.8 / 0.17) / math.log(RATIO)))]
-FEW = [NODES[k] for k in (20, 80, 150)]
+FEW = [NODES[k] for k in (20, 150)]
 
 
 def event(K: float, *, logistic: bool = False, ratio: float = 0.1) -> ObjectivePerturbation:

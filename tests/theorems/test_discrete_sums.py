@@ -94,8 +94,3 @@ def test_an_answer_that_decides_the_next_step() -> None:
     mu = math.sqrt(0.5 + 0.5)  # 1/2 each: 1/sqrt 2 twice, and 2/sqrt 8
     kappa = 2 * excess(1, math.sqrt(2.0))
     assert hockey(worlds[0], worlds[1], epsilon) <= discrete_delta(mu, kappa, epsilon)
-
-
-def test_small_parts_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        excess(3, 1.0, 2)

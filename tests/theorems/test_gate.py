@@ -13,7 +13,6 @@ from scipy.special import logsumexp
 
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
 from admmnet.holder.measurements import HeldFall
-from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
 from admmnet.rng import AgentStreams
@@ -59,13 +58,6 @@ def answers(queries: NDArray[Any], e1: float, e2: float) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize(("e1", "e2"), SHARES)
-def test_answer_probabilities_add_up(e1: float, e2: float) -> None:
-    queries = DELTA * 0.5 * np.random.default_rng(0).integers(-12, 13, size=(20, 6))
-    yes, none = answers(queries, e1, e2)
-    np.testing.assert_allclose(np.exp(yes).sum(axis=-1) + np.exp(none), 1.0, atol=1e-10)
-
-
-@pytest.mark.parametrize(("e1", "e2"), SHARES)
 def test_no_sequence_of_answers_reveals_more_than_both_shares(e1: float, e2: float) -> None:
     rng, worst = np.random.default_rng(1), 0.0
     spread = math.ceil(2.0 / e2)  # as wide as the comparisons' noise
@@ -74,6 +66,7 @@ def test_no_sequence_of_answers_reveals_more_than_both_shares(e1: float, e2: flo
         for _ in range(6):
             levels = 0.5 * DELTA * spread * rng.integers(-12, 13, size=length)
             yes, none = answers(levels, e1, e2)
+            np.testing.assert_allclose(np.exp(yes).sum(axis=-1) + np.exp(none), 1.0, atol=1e-10)
             moved_yes, moved_none = answers(levels + moves, e1, e2)
             worst = max(worst, float(np.max(np.abs(moved_yes - yes))))
             assert np.max(np.abs(moved_yes - yes)) <= e1 + e2 + 1e-9
@@ -90,28 +83,6 @@ def test_a_bad_sequence_reaches_both_shares(e1: float, e2: float) -> None:
     moved[-1] = levels[-1] - DELTA
     ratio = float(answers(levels, e1, e2)[0][-1] - answers(moved, e1, e2)[0][-1])
     assert 0.95 * (e1 + e2) < ratio <= e1 + e2 + 1e-9
-
-
-@pytest.mark.parametrize(("e1", "e2"), SHARES)
-def test_divergence_of_all_answers_stays_below_the_curve(e1: float, e2: float) -> None:
-    rng = np.random.default_rng(2)
-    found = cost(AboveThreshold(DELTA, e1, e2))
-    line = np.minimum(found.rho * ORDERS, found.curve[-1])
-    worst = 0.0
-    for trial in range(40):
-        length = int(rng.integers(1, 7))
-        levels = 0.5 * DELTA * rng.integers(-10, 11, size=length)
-        moved = levels + DELTA * rng.choice([-1.0, 1.0], size=length)
-        if trial == 0:
-            levels = moved = np.concatenate((np.full(20, 6.0), [-12.0]))
-            moved = moved + np.concatenate((np.full(20, DELTA), [-DELTA]))
-        p, q = (np.append(*answers(x, e1, e2)) for x in (levels, moved))
-        for one, two in ((p, q), (q, p)):
-            exact = logsumexp(ORDERS[::10, None] * one - LAMBDAS[::10, None] * two, axis=1) / LAMBDAS[::10]
-            assert np.all(exact <= found.curve[::10] + 1e-9 / LAMBDAS[::10])
-            assert np.all(exact <= line[::10] + 1e-9 / LAMBDAS[::10])
-            worst = max(worst, float(np.max(exact[20:] / found.curve[::10][20:])))
-    assert worst > 0.8
 
 
 def test_redrawing_the_threshold_charges_every_no() -> None:
@@ -146,7 +117,8 @@ class Recorded:
 
 def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, gap, (e1, e2) = np.random.default_rng(3), 1e-4, SHARES[0]
-    centers, X, y = 8.0 * rng.normal(size=(60, 2)), unit_rows(rng, 50, 2), np.ones(50)
+    centers, X, y = 8.0 * rng.normal(size=(60, 2)), rng.normal(size=(50, 2)), np.ones(50)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
     units, book = rng.laplace(size=150).tolist(), Book()
     draws, ledger = Recorded(units), cast(Any, book)
     monkeypatch.setattr(secrets, "laplace_noise", draws)
@@ -170,29 +142,8 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     assert 1 < starts < len(centers) / 2, "at least one start lasted over a no"
 
 
-def unit_rows(rng: np.random.Generator, n: int, d: int) -> Array:
-    X = rng.normal(size=(n, d))
-    return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
-
-
 def answer(X: Array, y: Vector, center: Vector, radius: float, gap: float) -> float:
     return fall_of(BallQuery(LocalSolver(X, y, Logistic()), radius, gap), center)
-
-
-@pytest.mark.parametrize("gap", [0.3, 1e-5])
-def test_replacing_a_record_moves_the_query_by_at_most_its_sensitivity(gap: float) -> None:
-    rng, worst = np.random.default_rng(6), 0.0
-    for _ in range(120):
-        n, d = int(rng.integers(1, 25)), int(rng.integers(1, 4))
-        X, y = unit_rows(rng, n, d), rng.choice([-1.0, 1.0], n)
-        radius, center = float(rng.choice([0.5, 5.0])), rng.normal(size=d) * rng.choice([0.1, 3.0, 30.0])
-        Z, z = X.copy(), y.copy()
-        Z[0], z[0] = [(-X[0], y[0]), (unit_rows(rng, 1, d)[0], -y[0])][int(rng.integers(2))]
-        bound = 2.0 * radius / n + gap
-        moved = abs(answer(X, y, center, radius, gap) - answer(Z, z, center, radius, gap))
-        assert moved <= bound * (1.0 + 1e-9)
-        worst = max(worst, moved / bound)
-    assert worst > 0.2
 
 
 def test_two_far_records_nearly_opposite_reach_the_querys_sensitivity() -> None:

@@ -12,7 +12,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import ObjectivePerturbation
@@ -76,34 +75,13 @@ def test_quadrature_is_exact_for_gaussians() -> None:
     np.testing.assert_allclose(found, np.array([[1.5, 1.5], [4.0, 4.0]]) * rho0, rtol=1e-9)
 
 
-def test_quadrature_agrees_with_the_formula_written_out() -> None:
-    n, m, sigma, alpha = 4.0, 0.2, 0.3, 3.5
-
-    def density(theta: float, s: float) -> float:
-        p = [1.0 / (1.0 + math.exp(s * theta)), 1.0 / (1.0 + math.exp(-0.7 * theta))]
-        slope = (-s * p[0] + 3.0 * 0.7 * p[1]) / n + m * theta
-        bend = (s * s * p[0] * (1.0 - p[0]) + 3.0 * 0.49 * p[1] * (1.0 - p[1])) / n + m
-        return bend * math.exp(-0.5 * (slope / sigma) ** 2) / (sigma * math.sqrt(2.0 * math.pi))
-
-    def integrand(theta: float) -> float:
-        return float(density(theta, 1.0) ** alpha * density(theta, -0.4) ** (1.0 - alpha))
-
-    by_hand = math.log(quad(integrand, -15.0, 15.0, epsabs=0.0, epsrel=1e-11, limit=200)[0]) / (alpha - 1.0)
-    one = np.ones(1)
-    others = ((3.0 * one, logistic(-0.7 * one)),)
-    models = Models(n * one, m * one, sigma * one, logistic(one), logistic(-0.4 * one), others)
-    value, error = divergences(models, np.array([alpha - 1.0]))
-    assert value[0] == pytest.approx(by_hand, rel=1e-9)
-    assert error[0] < 1e-9
-
-
 def test_logistic_regression_on_a_grid() -> None:
     pairs = [(1.0, -1.0), (1.0, 0.0), (1.0, -0.3), (0.0, 1.0), (-0.3, 1.0)]
     grid = product(
-        [1.0, 12.0, 1000.0],  # n
+        [1.0, 1000.0],  # n
         [1e-3, 0.03, 0.3, 1.0, 4.0, 60.0],  # kappa
         [0.01, 0.1, 0.5, 2.0],  # Delta / sigma
-        [nearest(lam) for lam in (0.01, 0.3, 1.0, 4.0, 20.0, 100.0)],
+        [nearest(lam) for lam in (0.01, 1.0, 4.0, 100.0)],
         pairs,
     )
     n, kappa, ratio, orders, first, second = np.array([(*x, *pair) for *x, pair in grid]).T
@@ -112,7 +90,7 @@ def test_logistic_regression_on_a_grid() -> None:
     models = Models(n, m, sigma, logistic(first), logistic(second), others)
     keep = LAMBDAS[orders.astype(int)] * ratio < 20.0
     ratios = checked_ratios(models.rows(keep), orders[keep], real=True)
-    assert len(ratios) > 1500
+    assert len(ratios) > 600
     assert np.max(ratios[kappa[keep] < 1.5]) > 0.2
     assert np.max(ratios) > 0.9
 
@@ -188,49 +166,9 @@ def test_without_the_curvature_term_the_bound_would_be_false() -> None:
     assert np.all(value > 1.1 * ORDERS[orders.astype(int)] * 0.5 * ratio**2)
 
 
-def plane_record(rng: np.random.Generator, unit: float, against: PlaneRecord | None = None) -> PlaneRecord:
-    """Random record; pushes nearly the other way where another is given."""
-    angle = rng.uniform(0.0, 2.0 * math.pi)
-    if against is not None:
-        angle = math.atan2(-against.z[1], -against.z[0]) + 0.2 * rng.normal()
-    z = np.array([math.cos(angle), math.sin(angle)])
-    if rng.random() < 0.3:
-        return PlaneRecord(z, logistic(np.ones(())))
-    half = G * rng.uniform(0.25, 1.0)
-    mid, centre = (G - half) * (1.0 if against is not None else rng.choice([-1.0, 1.0])), unit * rng.normal()
-    return PlaneRecord(z, Records(*(np.full((), x) for x in (mid, half, centre, C1))))
-
-
-def test_in_the_plane_the_curve_holds() -> None:
-    rng, ratios = np.random.default_rng(7), []
-    orders = [nearest(lam) for lam in (0.1, 1.0, 5.0, 20.0)]
-    for _ in range(60 * SCALE):
-        n, kappa = float(rng.integers(1, 100)), 10.0 ** rng.uniform(-2.0, 0.5)
-        ratio = max(10.0 ** rng.uniform(-1.3, 0.3), kappa)  # bends no finer than the points
-        m, sigma = C1 / (n * kappa), 2.0 * G / (n * ratio)
-        unit = 2.0 * sigma / m
-        first, other = (plane_record(rng, unit) for _ in range(2))
-        second = plane_record(rng, unit, first if rng.random() < 0.6 else None)
-        kept = [order for order in orders if LAMBDAS[order] * ratio < 4.0]
-        lams = LAMBDAS[kept].tolist()
-        others = [(min(n - 1.0, 1.0 / kappa, 4.0 / ratio), other)]
-        curve = event_cost(n, m, sigma).curve[kept]
-        for size in (448, 896, 1792):  # finer where the bends need it
-            found, error = plane_divergences(n, m, sigma, first, second, others, lams, size)
-            if error < PLANE_TOLERANCE * float(np.min(curve)):
-                break
-        line = event_cost(n, m, sigma).rho * ORDERS[kept]
-        assert error < PLANE_TOLERANCE * float(np.min(curve))
-        for column in found.T:
-            assert np.all(column <= curve * (1.0 + PLANE_TOLERANCE))
-            assert np.all(column <= line * (1.0 + PLANE_TOLERANCE))
-            ratios.append(float(np.max(column / curve)))
-    assert max(ratios) > 0.6
-
-
 def test_logistic_pairs_in_the_plane_stay_below_the_gaussian_curve() -> None:
     rng, ratios = np.random.default_rng(8), []
-    for _ in range(40 * SCALE):
+    for _ in range(15 * SCALE):
         # nearly opposite rows, both misclassified, so that the slopes s and s' add up; kappa as large as (L) allows
         angle, order = rng.uniform(0.1, 1.0), nearest(10.0 ** rng.uniform(-1.0, 1.0))
         ratio, n, lam = 10.0 ** rng.uniform(-1.0, 0.0), 50.0, float(LAMBDAS[order])

@@ -1,13 +1,12 @@
-"""docs/methods.md against exact Renyi divergences: Theorems 3, 7, 8 and 11 for losses whose curvature jumps.
+"""docs/methods.md against exact Renyi divergences: Theorems 3 and 7 for losses whose curvature jumps.
 
 Divergences are quadratures in one dimension, broken where curvatures jump, with an estimate of their error that
-is asserted to be below 1e-6 of the bound (1e-2 in the plane); a violation counts from there. Seeded, so nothing
+is asserted to be below 1e-6 of the bound; a violation counts from there. Seeded, so nothing
 fails by chance. ADMMNET_TEST_LARGE=1 draws 20 times as many models.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,16 +14,11 @@ import numpy as np
 import pytest
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import GammaNorm, ObjectivePerturbation
-from admmnet.privacy.proven import cost, gamma_norm_epsilon
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, get_loss
 from admmnet.solvers.newton import LocalSolver
-from tests.solvers.problems import fall_of
 
-from .quadrature import SCALE, TOLERANCE, Array, Box, Models, PlaneRecord, Records, Trial, plane_divergences
+from .quadrature import SCALE, TOLERANCE, Array, Box, Models, Records, Trial
 
-PLANE_TOLERANCE = 1e-2
 KINDS = ("smoothed-hinge", "huber")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 PIECES = np.linspace(-1.0, 1.0, 17)
@@ -129,7 +123,7 @@ def test_records_are_the_losses(kind: str, width: float) -> None:
 @every_kind
 def test_a_search_for_a_violation_finds_none(kind: str) -> None:
     search = Search(kind, seed=2)
-    assert 0.99 < search.climb(search.draw(800 * SCALE), 6) <= 1.0 + TOLERANCE
+    assert 0.99 < search.climb(search.draw(400 * SCALE), 6) <= 1.0 + TOLERANCE
 
 
 def one_pair(kind: str, width: float, kappa: float, ratio: float, lam: float, x: Array, y: Array) -> Trial:
@@ -161,74 +155,15 @@ def test_the_logistic_bonus_is_not_for_these_losses(
     trial.checked_ratios()
 
 
-@every_kind
-def test_in_the_plane_the_curve_holds(kind: str) -> None:
-    """Two dimensions, where the records' curvatures share no eigenvectors; jumps make the grid coarse: 1 %."""
-    rng, ratios = np.random.default_rng([5, KINDS.index(kind)]), []
-    for _ in range(6 * SCALE):
-        n, kappa = float(rng.integers(1, 50)), 10.0 ** rng.uniform(-0.7, 0.3)
-        width = 10.0 ** rng.uniform(-0.7, 0.0)
-        ratio, loss = max(10.0 ** rng.uniform(-0.5, 0.3), kappa), get_loss(kind, width)
-        m, sigma = loss.curvature_bound() / (n * kappa), 2.0 * loss.lipschitz() / (n * ratio)
-        pairs = []
-        for turn in (rng.uniform(0.0, 6.3), rng.uniform(0.0, 6.3), 0.0):
-            record = of_loss(kind, np.full(1, width), np.ones(1), np.ones(1)).rows(0)
-            pairs.append(PlaneRecord(np.array([math.cos(turn), math.sin(turn)]), record))
-        order = int(np.argmin(np.abs(LAMBDAS - 10.0 ** rng.uniform(-0.3, 0.5) / ratio)))
-        event = ObjectivePerturbation(
-            2.0 * loss.lipschitz() / n, sigma, loss.lipschitz(), loss.curvature_bound(), m, int(n)
-        )
-        curve = float(cost(event).curve[order])
-        others = [(min(n - 1.0, 2.0 / kappa), pairs[2])]
-        found, error = plane_divergences(n, m, sigma, pairs[0], pairs[1], others, [LAMBDAS[order]], 1400)
-        assert error < PLANE_TOLERANCE * curve
-        assert np.max(found) <= curve * (1.0 + PLANE_TOLERANCE)
-        ratios.append(float(np.max(found)) / curve)
-    assert max(ratios) > 0.3
-
-
-# Theorem 11
-
-
-def log_densities(models: Models, rate: Array, theta: Array) -> Array:
-    """Log density of the minimiser with the first record and b ~ exp(-rate |b|), up to a constant."""
-    bend = np.broadcast_to(models.m[:, None], theta.shape)
-    for weight, record in ((np.ones_like(models.n), models.first), *models.others):
-        bend = bend + (weight / models.n)[:, None] * record.rows((slice(None), None)).bend(theta)
-    return np.asarray(np.log(bend) - rate[:, None] * np.abs(models.needed_b(theta)))
-
-
-@every_kind
-def test_pure_epsilon_holds_wherever_the_density_exists(kind: str) -> None:
-    search = Search(kind, seed=3)
-    points = search.draw(800 * SCALE)
-    points = points[search.inside(points)]
-    trial = search.trial(points)
-    models = trial.models
-    rate = models.n * 10.0 ** search.rng.uniform(-2.0, 1.0, len(points)) / (2.0 * trial.lipschitz)
-    rows = np.column_stack([models.n, models.m, trial.lipschitz, trial.curvature, rate]).tolist()
-    events = [GammaNorm(2.0 * G / n, a, 1, c1, m, int(n), m, logistic=False) for n, m, G, c1, a in rows]
-    bound = np.array([gamma_norm_epsilon(event) for event in events])
-    reach = 6.0 + np.abs(models.first.centre) + np.abs(models.second.centre)
-    grid = np.linspace(-1.0, 1.0, 401) * reach[:, None]
-    theta = np.concatenate((grid, models.first.marks(), models.second.marks()), axis=1)
-    theta = np.concatenate((theta - 1e-9, theta + 1e-9), axis=1)  # both sides of every jump
-    gaps = log_densities(models, rate, theta) - log_densities(models.swapped(), rate, theta)
-    largest = np.max(np.abs(gaps), axis=1)
-    assert np.all(largest <= bound * (1.0 + 1e-9))
-    assert np.max(largest / bound) > 0.95
-    assert np.mean(largest > 0.5 * bound) > 0.1  # power: half the bound would be violated
-
-
-# Theorems 7 and 8
+# Theorem 7
 
 LOSSES: list[Loss] = [SmoothedHinge(), SmoothedHinge(0.05), Huber(), Huber(0.1)]
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_one_record_moves_minimisers_and_queries_by_no_more_than_their_sensitivities(loss: Loss) -> None:
+def test_one_record_moves_minimisers_by_no_more_than_their_sensitivity(loss: Loss) -> None:
     stream, n, d, m, beta = np.random.default_rng(9), 30, 4, 0.2, 1e-9
-    G, moved, fallen = loss.lipschitz(), [], []
+    G, moved = loss.lipschitz(), []
     for turn in range(30):
         X = stream.standard_normal((n, d))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -238,8 +173,4 @@ def test_one_record_moves_minimisers_and_queries_by_no_more_than_their_sensitivi
         pair = [LocalSolver(rows, labels, loss) for rows, labels in ((X, y), (Z, z))]
         thetas = [solver.solve(g, m, beta).theta for solver in pair]
         moved.append(float(np.linalg.norm(thetas[0] - thetas[1])) / (2.0 * G / (n * m) + 2.0 * beta / m))
-        center, gap = stream.standard_normal(d), 1e-3 * G
-        falls = [fall_of(BallQuery(solver, 2.0, gap), center) for solver in pair]
-        fallen.append(abs(falls[0] - falls[1]) / (2.0 * G * 2.0 / n + gap))
     assert 0.2 < max(moved) <= 1.0
-    assert 0.1 < max(fallen) <= 1.0

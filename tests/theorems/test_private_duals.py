@@ -102,7 +102,7 @@ def subsampled_gaussian(alpha: float, sigma: float, rate: float) -> float:
 ALPHAS, TOLERANCE = [1.5, 2.0, 4.0, 8.0], 2e-3
 
 
-@pytest.mark.parametrize(("steps", "points", "trials"), [(1, 2001, 20), (2, 321, 12), (3, 65, 3)])
+@pytest.mark.parametrize(("steps", "points", "trials"), [(1, 2001, 10), (2, 321, 5)])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_joint_divergence_stays_below_the_composition(steps: int, points: int, trials: int, rate: float) -> None:
     rng, ratios, alphas = np.random.default_rng(steps), [], ALPHAS[: 5 - steps]
@@ -119,7 +119,7 @@ def test_joint_divergence_stays_below_the_composition(steps: int, points: int, t
     assert max(ratios) > 0.3
 
 
-@pytest.mark.parametrize(("steps", "points"), [(1, 1001), (2, 161), (3, 65)])
+@pytest.mark.parametrize(("steps", "points"), [(1, 1001), (2, 161)])
 def test_a_record_clipped_at_every_step_costs_the_whole_composition(steps: int, points: int) -> None:
     model = Scd((0.0, 1.0), (0.0, 50.0), 0.3, steps, 1.0, 0.6, 1.0, 1.3)
     found, error = divergences(model, 1, ALPHAS[:3], points)
@@ -132,19 +132,6 @@ def test_the_bound_notices_less_noise() -> None:
     model = Scd((1.0, 1.0), (50.0, 50.0), 0.5, 2, 1.0, 1.0, 1.0, 1.0)
     found, _ = divergences(model, 1, ALPHAS, 501)
     assert np.all(np.max(found, axis=1) > [2.0 * subsampled_gaussian(alpha, 2.0, 0.5) for alpha in ALPHAS])
-
-
-def test_one_batch_coin_for_all_steps_breaks_the_bound() -> None:
-    # what shuffled or fixed batches would be: the record is in both steps or in none
-    alpha, sigma, rate = 4.0, 1.0, 0.1
-    axis = np.linspace(-30.0, 30.0, 1201)
-    u, w = axis[:, None], axis[None, :]
-    base = -0.5 * (u**2 + w**2) / sigma**2 - math.log(2.0 * math.pi * sigma**2)
-    shifted = -0.5 * ((u - 1.0) ** 2 + (w - 1.0) ** 2) / sigma**2 - math.log(2.0 * math.pi * sigma**2)
-    mixed = np.logaddexp(math.log1p(-rate) + base, math.log(rate) + shifted)
-    step = 2.0 * math.log(axis[1] - axis[0])
-    joint = float(np.log(np.sum(np.exp(alpha * mixed - (alpha - 1.0) * base + step)))) / (alpha - 1.0)
-    assert joint > 1.2 * 2.0 * subsampled_gaussian(alpha, sigma, rate)
 
 
 def test_the_subsampled_gaussian_agrees_with_dp_accounting() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from admmnet.library import run
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, gamma_norm_noise
 from admmnet.solvers.accurate import accurate_gradient, worst_error
 from admmnet.solvers.ball_query import BallQuery, query_settings
-from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient, rounding_margin
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
@@ -115,15 +113,6 @@ def test_clipping_adds_next_to_nothing_to_delta() -> None:
     assert tail_delta(10**6, 10.0) < 1e-27
 
 
-def test_gaps_grow_only_where_centres_need_it() -> None:
-    small, large = LossFacts.of(7000, 105, Logistic()), LossFacts.of(10**6, 10**4, Logistic())
-    assert gate_gap(small, 5.0) == 0.02 * 2.0 * 1.0 * 5.0 / 7000
-    assert centre_radius(small, 5.0, gate_gap(small, 5.0)) > 1e7
-    assert centre_radius(large, 5.0, 0.02 * 10.0 / 10**6) < 1000.0 <= centre_radius(large, 5.0, gate_gap(large, 5.0))
-    with pytest.raises(RequestError, match="no gate can be certified"):
-        gate_gap(LossFacts.of(10**9, 10**5, Logistic()), 5.0)
-
-
 def hostile(rng: np.random.Generator, n: int, d: int) -> tuple[Matrix, Vector]:
     """Extreme records of norm at most 1, with labels of both kinds or of one."""
     X = rng.standard_normal((n, d))
@@ -174,7 +163,7 @@ def no_fast_way(self: LocalSolver, g: Vector, m: float, beta: float) -> tuple[fl
     return math.nan, math.nan, 0
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(1e-3)], ids=repr)
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(), SmoothedHinge(1e-3), Huber(0.2)], ids=repr)
 def test_every_solve_within_the_radius_ends_with_its_certificate(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hostile records and linear terms, by the fast way or without it; certificates checked in twice the precision."""
     rng, ratios, solves = np.random.default_rng(11), [], 0
@@ -203,27 +192,6 @@ def test_every_solve_within_the_radius_ends_with_its_certificate(loss: Loss, mon
     assert 0.9 < max(ratios) <= 1.0  # the bound is a bound, and no guess
 
 
-def test_blocks_end_with_their_certificates_too() -> None:
-    rng = np.random.default_rng(12)
-    for loss in LOSSES:
-        for _ in range(8):
-            n, d = int(rng.choice([1, 9, 40])), int(rng.choice([1, 10, 60]))
-            shards = [hostile(rng, n + int(rng.integers(n // 8 + 1)), d) for _ in range(6)]
-            block, m = BlockSolver(shards, loss), 10.0 ** rng.uniform(-3, 5, 6)
-            facts = [LossFacts.of(len(y), d, loss) for _, y in shards]
-            beta = np.array([max(1e-8, 2.0 * least_beta(f, c)) for f, c in zip(facts, m, strict=True)])
-            for _ in range(3):
-                G = np.array(
-                    [
-                        clip(1e9 * towards(rng, X), linear_radius(facts[i], m[i], beta[i]))
-                        for i, (X, _) in enumerate(shards)
-                    ]
-                )
-                for answer, b in zip(block.solve(range(6), G, m, beta), beta, strict=True):
-                    assert isinstance(answer, Solution)
-                    assert answer.gradient_norm <= b
-
-
 def test_accurate_gradients_are_as_accurate_as_they_say() -> None:
     """Against rational arithmetic, for a loss whose slope is rational: huber."""
     rng, loss = np.random.default_rng(3), Huber(1.0)
@@ -246,7 +214,7 @@ def test_accurate_gradients_are_as_accurate_as_they_say() -> None:
             assert off <= error <= 1.01 * worst_error(1.0, 1.0) + 4e-16 * float(np.linalg.norm(r))
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(1e-3)], ids=repr)
+@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(1e-3), Huber()], ids=repr)
 def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gap is recomputed from the gradient at the point: f(theta) - min <= grad . (theta - c) + R ||grad||."""
     points: list[Vector] = []
@@ -258,7 +226,7 @@ def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pyt
 
     monkeypatch.setattr(BallQuery, "_fall", watched)
     rng = np.random.default_rng(13)
-    for _ in range(40):
+    for _ in range(15):
         n, d = int(rng.choice([1, 2, 30, 150])), int(rng.choice([1, 2, 10, 60]))
         solver, radius = LocalSolver(*hostile(rng, n, d), loss), float(rng.choice([0.3, 5.0, 20.0]))
         facts = LossFacts.of(n * int(10.0 ** rng.uniform(0, 3)), d, loss)
@@ -281,83 +249,19 @@ def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pyt
             assert slope + radius * steep <= 0.876 * gap + 3.0 * radius * error
 
 
-@pytest.mark.parametrize("gap", [1e-2, 1e-5, 1e-8])
-def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_it(
-    gap: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One record on the straight part of a hinge: f falls by R exactly, and theta may be beta/mu off along it."""
-    loss, radius = SmoothedHinge(), 5.0
-    x = np.array([[0.6, 0.0, 0.8]])
-    center = -20.0 * x[0]
-    query, real = BallQuery(LocalSolver(x, np.ones(1), loss), radius, gap), BallQuery._minimise
-    turns = 0
-
-    def contrary(self: BallQuery, center: Vector, mu: float) -> tuple[Vector, float]:
-        nonlocal turns
-        turns += 1
-        theta, distance = real(self, center, mu)
-        off = 0.99 * query_settings(radius, gap)[0] / mu
-        outwards = distance > radius - 0.5 * (7.0 / 16.0) * gap / (mu * radius)
-        theta = theta + (off if outwards else -off) * (theta - center) / distance
-        return theta, float(np.linalg.norm(theta - center))
-
-    monkeypatch.setattr(BallQuery, "_minimise", contrary)
-    for shift in (0.0, 0.01, 3.0):
-        turns = 0
-        assert radius - gap <= fall_of(query, center + shift) <= radius + gap / 16.0
-        assert 40 < turns < 150  # the search alone would not end
-
-
-NORMAL: dict[str, dict[str, Any]] = {
-    "pp-admm": {"algorithm": "pp-admm"},
-    "epsilon 100": {"algorithm": "pp-admm", "epsilon": 100.0},
-    "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian"},
-    "published": {"algorithm": "pp-admm", "method": "published"},
-    "dvp": {"algorithm": "dvp"},
-    "m-admm": {"algorithm": "m-admm", "growth": 1.3},
-    "r-admm": {"algorithm": "r-admm"},
-    "hinge": {"algorithm": "pp-admm", "loss": "smoothed-hinge"},
-    "huber": {"algorithm": "pp-admm", "loss": "huber"},
-}
-
-
-OTHERS = ("phishing",)
-
-
-@pytest.mark.parametrize(
-    ("case", "data"),
-    [(case, "census") for case in NORMAL]
-    + [(case, "adult") for case in (NORMAL if os.environ.get("ADMMNET_TEST_LARGE") else ("pp-admm", "dvp"))]
-    + [("ipp-admm", data) for data in OTHERS],
-)
-def test_normal_runs_stay_far_within(case: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [{"algorithm": "pp-admm"}, {"algorithm": "m-admm", "growth": 1.3, "loss": "huber"}])
+def test_normal_runs_stay_far_within(words: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred times, with ten times the whole linear term in place of the noise's tail."""
-    words = NORMAL[case]
-    folder = folder_of(data)
     terms: dict[tuple[LossFacts, float, float], float] = {}
-    centers: dict[tuple[LossFacts, float, float], float] = {}
-    settings: set[float] = set()
-    solve, asks = LocalSolver.solve, BallQuery.ask
+    solve = LocalSolver.solve
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
         key = LossFacts.of(len(self.y), len(g), self.loss), m, beta
         terms[key] = max(terms.get(key, 0.0), float(np.linalg.norm(g)))
         return solve(self, g, m, beta)
 
-    def asking(self: BallQuery, center: Vector) -> float:
-        key = LossFacts.of(len(self._solver.y), len(center), self._solver.loss), self.radius, self.gap
-        centers[key] = max(centers.get(key, 0.0), float(np.linalg.norm(center)))
-        settings.add(query_settings(self.radius, self.gap)[0])
-        return asks(self, center)
-
     monkeypatch.setattr(LocalSolver, "solve", solving)
-    monkeypatch.setattr(BallQuery, "ask", asking)
-    run(RunConfig(data=data, data_dir=folder, seed=1, out=str(tmp_path / "run"), **words))
-    releases = {key: norm for key, norm in terms.items() if key[2] not in settings}
-    assert releases
-    assert bool(centers) == (words["algorithm"] == "ipp-admm")
-    for (facts, m, beta), norm in releases.items():
+    run(RunConfig(data="census", data_dir=folder_of("census"), seed=1, rounds=12, out=str(tmp_path / "run"), **words))
+    assert terms
+    for (facts, m, beta), norm in terms.items():
         assert linear_radius(facts, m, beta, 10.0 * norm) >= 100.0 * norm
-    for (facts, radius, gap), norm in centers.items():
-        assert gap == gate_gap(facts, radius)  # no share had to grow
-        assert centre_radius(facts, radius, gap) >= 100.0 * norm

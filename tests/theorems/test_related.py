@@ -46,10 +46,3 @@ def test_the_table_of_the_page(releases: int, rho0: float, kappa: float) -> None
     figures = [f"{epsilon(releases * curve, DELTA):.2f}" for curve in curves]
     row = f"| {releases} | {rho0:g} | {kappa:g} | {' | '.join(figures)} |"
     assert row in PAGE.read_text()
-
-
-def test_the_moment_of_a_folded_normal() -> None:
-    s, lam = 0.7, ORDERS[100] - 1.0
-    x = np.abs(s * np.random.default_rng(0).standard_normal(400_000))
-    sampled = math.log(float(np.mean(np.exp(lam * x)))) / lam
-    assert redberg(0.5 * s * s, 0.0)[100] == pytest.approx(0.5 * s * s + sampled, rel=0.01)

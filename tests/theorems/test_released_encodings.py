@@ -213,22 +213,6 @@ def test_no_record_makes_an_encoding_fail_and_each_makes_its_own_row(
         assert one[keep].tobytes() == two[keep].tobytes()
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 17, 64, 1000])
-@pytest.mark.parametrize("d", [9, 130])
-def test_rows_of_blocks_of_any_size_are_each_its_own_records(n: int, d: int) -> None:
-    rng = np.random.default_rng(n)
-    A = matrix("condition 1e8", d)
-    X = to_sphere(rng.standard_normal((n, d)))
-    for k in {0, n // 2, n - 1}:
-        worlds = []
-        for row in (X[k], np.full(d, np.nan), np.full(d, np.inf), np.zeros(d), rng.standard_normal(d) * 1e-3):
-            world = X.copy()
-            world[k] = row
-            with np.errstate(all="ignore"):
-                worlds.append(np.delete(to_sphere(world @ A.T), k, axis=0).tobytes())
-        assert len(set(worlds)) == 1
-
-
 def test_features_of_numbers_and_words() -> None:
     """Hats add up to 1, the line runs from the 1st to the 99th percentile, what is missing is 0 but for its mark."""
     even = Number(2.0, 0.0, 32.0, TABLES[1])

@@ -26,10 +26,8 @@ METHODS = [
     ("pp-admm", "proven", {}),
     ("pp-admm", "published", {"epsilon": 20.0}),
     ("pp-admm", "proven", {"release": "output"}),
-    ("ipp-admm", "proven", {"gate": "gaussian", "epsilon": 20.0}),
     ("ipp-admm", "proven", {"gate": "above-threshold", "epsilon": 20.0, "max_releases": 3}),
     ("ipp-admm", "published", {"epsilon": 20.0}),
-    ("dvp", "proven", {"epsilon": 20.0}),
     ("m-admm", "proven", {"epsilon": 20.0, "growth": 1.2}),
     ("r-admm", "proven", {"epsilon": 20.0}),
 ]

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from admmnet.errors import BudgetError, CheckFailed, RequestError
-from admmnet.forms import encode
+from admmnet.errors import BudgetError, CheckFailed
 from admmnet.privacy import proven
-from admmnet.privacy.budget import Totals, empty, grown
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.events import DiscreteGaussian, Gaussian, Laplace
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.events import DiscreteGaussian, Laplace
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import event_bytes, event_line
-from admmnet.privacy.ledger.lines import digest
 from tests.planned import contract_for
 from tests.theorems.quadrature import discrete_delta
 
-from .accounts import Place, header_of, opened, started
-from .ledgers import Change, builtins, chained, put
+from .accounts import header_of, opened, started
 
 PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
 
@@ -56,6 +51,7 @@ def test_mu_and_epsilon_invert_the_theorem(epsilon: float, delta: float, share: 
 def test_no_epsilon_where_kappa_takes_all() -> None:
     assert discrete_epsilon(0.3, 2e-4, 1e-4) == math.inf
     assert discrete_epsilon(0.3, 0.0, 1e-4) == gaussian_epsilon(0.3, 1e-4)
+    assert discrete_epsilon(60.0, 1e-30, 1e-4) == math.inf, "e^epsilon beyond all numbers"
     with pytest.raises(ValueError, match="leaves nothing"):
         discrete_mu(1.0, 1e-4, 1e-4)
 
@@ -78,7 +74,7 @@ def test_a_discrete_gaussian_costs_as_a_gaussian_does_in_renyi_divergences() -> 
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-@pytest.mark.parametrize("rounds", [1, 7, 300])
+@pytest.mark.parametrize("rounds", [1, 60])
 def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
     epsilon: float, delta: float, rounds: int
 ) -> None:
@@ -136,19 +132,10 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     assert most.epsilon == epsilon_of(worst.curve, 1e-5), "by its curve"
 
 
-def test_plans_of_other_gaussian_events_need_no_kappa() -> None:
-    contract = contract_for(1.0, 1e-4, ((Gaussian(0.1, 1.0), 3),))
-    most = contract.most()
-    assert most is not None
-    assert most.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(0.03), 1e-4), rel=1e-12)
-    assert most.rho == pytest.approx(0.015, rel=1e-12)
-    assert contract_for(1.0, 1e-4, ((Laplace(0.01, 1.0), 3),)).filter == Count(((Laplace(0.01, 1.0), 3),))
-
-
 # accounts
 
 
-def test_what_an_account_leaves(tmp_path: Path) -> None:
+def test_what_an_account_leaves() -> None:
     fresh = gaussian_mu_left(Target(1.0, 1e-4))
     spent = Totals.of([(event(0.6 * fresh), 1)], "proven")
     limit = Spend.of(1.0, 1e-4, spent)
@@ -168,6 +155,9 @@ def test_what_an_account_leaves(tmp_path: Path) -> None:
         gaussian_mu_left(used)
     raised = replace(used, epsilon=1.483, account=replace(limit, epsilon=1.483))
     assert gaussian_mu_left(raised) == pytest.approx(fresh, rel=1e-3)
+    rough = Totals.of([(event(0.1, grid=2.0**-11), 1)], "proven")
+    with pytest.raises(BudgetError, match="all of epsilon 1 is spent"):
+        gaussian_mu_left(Target(1.0, 1e-4, spent=rough, account=limit))
 
 
 def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
@@ -177,23 +167,6 @@ def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
     assert 0.2 < mu < gaussian_mu_left(Target(1.0, 1e-4))
     assert target.allows(target.worst(((event(mu), 1),)))
     assert not target.allows(target.worst(((event(mu * (1.0 + 1e-9)), 1),)))
-
-
-def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
-    """Output perturbation is such a plan; the account goes on with such plans and no others."""
-    place.run("first", epsilon=1.0, release="output")
-    book = audit.read(place.file(), account=True)
-    assert book.header["account_filter"]["order"] is None
-    assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
-    before = place.file().read_bytes()
-    with pytest.raises(RequestError, match=r"adds up mu\^2, which objective-perturbation of 'pp-admm' has none of"):
-        place.run("second", epsilon=2.0, loss="huber")
-    assert place.file().read_bytes() == before
-    with pytest.raises(BudgetError, match="nothing is left"):
-        place.run("third", epsilon=1.0, release="output")
-    place.run("fourth", epsilon=2.0, release="output")
-    book = audit.read(place.file(), account=True)
-    assert book.totals.epsilon_proven(1e-4) == pytest.approx(2.0, rel=2e-4)
 
 
 def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: Path) -> None:
@@ -213,64 +186,4 @@ def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: 
     again.charge(1, event(0.1 * mu))
     again.close()
     with pytest.raises(CheckFailed, match="epsilon_spent comes to"):
-        audit.read(path, account=True)
-
-
-def test_a_forged_grid_is_told(tmp_path: Path) -> None:
-    started(tmp_path, header_of(Spend(1.0, 1e-4, kappa=most_excess(1.0, 1e-4)))).close()
-    path = tmp_path / "agent-000.jsonl"
-    last = path.read_bytes().split(b"\n")[-2]
-    good = event(0.1)
-    reading = Contract(Promise(1.0, 1e-4))
-    line = event_bytes(0, good, Totals.of([(good, 1)], "proven"), reading, digest(last))
-    forged = line.replace(b'"grid":%b' % encode(good.grid), b'"grid":1e-9')
-    path.write_bytes(path.read_bytes() + forged + b"\n")
-    with pytest.raises(CheckFailed, match="grid must be a power of two"):
-        audit.read(path, account=True)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (put(1), None),
-        (put(1, "account_filter", kappa=1e-9), None),
-        (put(1, "account_filter", kappa=1.5e-8), "account_filter is"),
-        (put(1, "account_filter", parts=2), "account_filter is"),
-        (put(1, "account_filter", order=float(ORDERS[300])), "account_filter is"),
-        (put(1, agent=1), "agent, records, relation and delta are"),
-        (put(1, records=71), "agent, records, relation and delta are"),
-        (put(1, budget={"epsilon": 1.0, "delta": 2e-4}), "agent, records, relation and delta are"),
-        (lambda lines: lines[1].pop("account_filter"), "without a filter that keeps it"),
-    ],
-)
-def test_a_further_run_keeps_to_what_the_first_one_fixed(change: Change, told: str | None, tmp_path: Path) -> None:
-    first = builtins(header_of(Spend(1.0, 1e-4, kappa=1e-8)).line())
-    lines = [first, {**deepcopy(first), "kind": "run"}]
-    change(lines)
-    path = tmp_path / "agent-000.jsonl"
-    path.write_bytes(chained(lines))
-    if told is None:
-        assert audit.read(path, account=True).runs == 2
-        return
-    with pytest.raises(CheckFailed, match=f"line 2: .*{told}"):
-        audit.read(path, account=True)
-
-
-@pytest.mark.parametrize("charges", [1, 2])
-def test_what_a_run_overspent_is_told_though_a_later_one_may_spend_more(charges: int, tmp_path: Path) -> None:
-    limit = Spend(1.0, 1e-4)
-    first, later = (
-        replace(header_of(one), contract=Contract(Promise(one.epsilon, 1e-4), one, one))
-        for one in (limit, limit.raised(3.0))
-    )
-    totals, lines, one = empty("proven"), [builtins(first.line())], Gaussian(math.sqrt(0.6 * limit.limit), 1.0)
-    for _ in range(charges):
-        totals = grown(totals, one)
-        lines.append(builtins(event_line(0, one, totals, first.contract.over_account())))
-    path = tmp_path / "agent-000.jsonl"
-    path.write_bytes(chained([*lines, {**builtins(later.line()), "kind": "run"}]))
-    if charges == 1:
-        assert audit.read(path, account=True).runs == 2
-        return
-    with pytest.raises(CheckFailed, match="line 4: epsilon_spent comes to"):
         audit.read(path, account=True)

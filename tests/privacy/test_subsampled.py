@@ -6,7 +6,6 @@ import itertools
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,31 +33,20 @@ TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 # calibration
 
 
-@pytest.mark.parametrize(
-    ("arithmetic", "sigmas"), [("rdp", (7.830, 2.121, 1.299, 0.890)), ("pld", (6.664, 1.886, 1.188, 0.837))]
-)
+@pytest.mark.parametrize(("arithmetic", "sigmas"), [("rdp", (7.830, 0.890)), ("pld", (6.664, 0.837))])
 def test_golden_values(arithmetic: str, sigmas: tuple[float, ...]) -> None:
     """YearPredictionMSD of D21: 50 epochs of 347,786 records in batches of 1,000, delta = 1e-3."""
-    for epsilon, sigma in zip((0.1, 0.5, 1.0, 2.0), sigmas, strict=True):
+    for epsilon, sigma in zip((0.1, 2.0), sigmas, strict=True):
         found = noise_multiplier(epsilon, 1e-3, 1000 / 347786, 17350, "poisson", READ[arithmetic])
         assert found == pytest.approx(sigma, rel=0.01)
 
 
-CASES = [  # epsilon, delta, rate, steps
-    (1.0, 1e-5, 0.01, 500),
-    (1e-3, 1e-3, 0.01, 100),
-    (50.0, 1e-3, 0.01, 100),
-    (0.3, 1e-6, 1.0, 50),
-    (0.7, 1e-3, 0.2, 1),
-]
-
-
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize(("reading", "case"), [("rdp", CASES[0]), *(("pld", case) for case in CASES)], ids=str)
+@pytest.mark.parametrize("reading", ["rdp", "pld"])
+@pytest.mark.parametrize(("epsilon", "delta", "rate", "steps"), [(1.0, 1e-5, 0.01, 500), (0.3, 1e-6, 1.0, 50)])
 def test_calibrated_noise_fits_and_one_percent_less_does_not(
-    reading: str, case: tuple[float, float, float, int], sampling: str
+    reading: str, epsilon: float, delta: float, rate: float, steps: int, sampling: str
 ) -> None:
-    epsilon, delta, rate, steps = case
     sigma = noise_multiplier(epsilon, delta, rate, steps, sampling, READ[reading])
     at = [READ[reading](SubsampledGaussian(x * sigma, rate, steps, sampling), delta) for x in (1.0, 0.99)]
     assert epsilon * (1.0 - 1e-3) <= at[0] <= epsilon < at[1]
@@ -101,7 +89,7 @@ def moment(one: Vector, two: Vector, alpha: float) -> float:
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "shown"])
-@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.5, 0.01), (0.8, 0.5)])
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.5, 0.01)])
 def test_renyi_curve_is_that_of_the_joint_law(sampling: str, sigma: float, rate: float) -> None:
     curve = subsampled.curve(SubsampledGaussian(sigma, rate, 7, sampling))
     laws = pairs(sampling, sigma, rate, 8001, 9.0 * sigma + 13.0)
@@ -148,7 +136,7 @@ def fixed_batches(values: tuple[float, ...], batch: int, sigma: float, axis: Vec
     return np.asarray(np.mean([normal(axis, mean, sigma) for mean in sums], axis=0))
 
 
-@pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 1), (4, 3), (5, 2)])
+@pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 3), (5, 2)])
 def test_fixed_batches_stay_below_their_profile_and_reach_it(records: int, batch: int) -> None:
     """C = 1, so replacing a record moves a sum by up to 2; noise 1.6 is a multiplier of 0.8."""
     sigma, axis = 1.6, np.linspace(-16.0, 16.0, 8001)
@@ -199,33 +187,6 @@ def test_fixed_curve_covers_the_pair_of_its_profile() -> None:
                 assert exact >= 0.5 * subsampled.curve(event)[order]  # A <= 2 A' - 1 gives away half
 
 
-def test_hidden_dual_variables_betray_earlier_batches_of_fixed_size() -> None:
-    """Why DP-SCD with private duals is charged as ``shown`` where batches are fixed: no step-by-step bound holds.
-
-    Two records, batches of one. The secret one moves the first axis by +1 or -1, C = 1. The other has a dual
-    variable that moved in step 1 if it was drawn, and moves the second axis by +1 then, else by -1. Given a clear
-    first step, the second tells whose turn the first was: more than any fresh batch of rate 1/2 could.
-    """
-    sigma, axis = 1.0, np.linspace(-9.0, 9.0, 301)
-    cell = float(axis[1] - axis[0])
-
-    def second(seen: float, secret: float) -> Vector:
-        """Law of step 2 on both axes, given that step 1 showed ``seen``."""
-        drawn = float(normal(np.array([seen]), secret, sigma)[0])
-        idle = float(normal(np.array([seen]), 0.0, sigma)[0])
-        posterior = drawn / (drawn + idle)  # that step 1 was the secret record's
-        still = normal(axis, 0.0, sigma)
-        told = posterior * normal(axis, -1.0, sigma) + (1.0 - posterior) * normal(axis, 1.0, sigma)
-        own = np.outer(normal(axis, secret, sigma), still)
-        return np.asarray(0.5 * (own + np.outer(still, told)) * cell**2)
-
-    fresh = float(subsampled.profiles(SubsampledGaussian(sigma / 2.0, 0.5, 1, "fixed"))[0][0](np.zeros(1))[0])
-    given = exact_delta((second(4.0, 1.0), second(4.0, -1.0)), 0.0, 1)
-    assert given > 1.4 * fresh
-    # with the batches shown nothing is left to betray: a step's own part is all there is
-    assert exact_delta((second(0.0, 1.0), second(0.0, -1.0)), 0.0, 1) <= fresh
-
-
 # composition
 
 
@@ -248,9 +209,7 @@ def test_whole_batches_are_gaussians(sampling: str) -> None:
     np.testing.assert_allclose(subsampled.curve(event), 0.5 * ORDERS, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("steps", "delta"), [*itertools.product([1, 100, 10**4], [1e-3, 1e-6, 1e-9, 1e-12]), (10**6, 1e-6), (10**6, 1e-12)]
-)
+@pytest.mark.parametrize(("steps", "delta"), [*itertools.product([1, 100, 10**4], [1e-3, 1e-9]), (10**6, 1e-12)])
 def test_composition_never_reads_below_the_exact_gaussian(steps: int, delta: float) -> None:
     """At a rate just below 1 the transform is used, and the answer is known: the Gaussian's, times 1 - 1e-9."""
     for mu in (0.3,) if steps > 10**4 else (0.3, 3.0):
@@ -262,7 +221,7 @@ def test_composition_never_reads_below_the_exact_gaussian(steps: int, delta: flo
             assert read <= exact * 1.0006
 
 
-@pytest.mark.parametrize(("sigma", "rate", "steps", "delta"), [(1.1, 0.02, 400, 1e-5), (6.66, 0.003, 5000, 1e-3)])
+@pytest.mark.parametrize(("sigma", "rate", "steps", "delta"), [(6.66, 0.003, 5000, 1e-3)])
 def test_poisson_reading_lies_between_dp_accountings_estimates(
     sigma: float, rate: float, steps: int, delta: float
 ) -> None:
@@ -294,7 +253,7 @@ def test_amplification_is_not_claimed_where_it_is_not_proven() -> None:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("noise", [5e-324, 1e-3, 1e3, 1.7e308])
+@pytest.mark.parametrize("noise", [5e-324, 1e-3, 1.7e308])
 def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: str) -> None:
     for rate, steps in ((1e-12, 1), (0.3, 2**53), (1.0 - 2.0**-53, 10**4), (1.0, 2**53)):
         event = SubsampledGaussian(noise, rate, steps, sampling)
@@ -323,20 +282,6 @@ def test_published_arithmetic_is_that_of_poisson_batches_with_noise_over_clip() 
     assert subsampled.epsilon_proven(fixed, 1e-5) > 1.3 * claim
 
 
-@pytest.mark.parametrize(("epsilon", "noise", "steps", "factor"), [(1.0, 2.27, 350, 4.8), (0.1, 20.02, 350, 3.4)])
-def test_moments_are_those_of_the_authors(epsilon: float, noise: float, steps: int, factor: float) -> None:
-    """Batches of 1,000 of Adult's 35,000 records, ten epochs, delta = 1e-3.
-
-    ``noise`` is what compute_sigma2 of github.com/gdamaskinos/dpscd finds, to the 1 % of its search.
-    """
-    found = noise_multiplier(epsilon, 1e-3, 1 / 35, steps, "shuffled", moments.epsilon)
-    assert found == pytest.approx(noise, rel=0.01)
-    event = SubsampledGaussian(found, 1 / 35, steps, "shuffled")
-    assert 0.99 * epsilon < moments.epsilon(event, 1e-3) <= epsilon
-    # ten batches of a shuffled order hold every record once each epoch
-    assert subsampled.epsilon_proven(event, 1e-3) == pytest.approx(factor * epsilon, rel=0.1)
-
-
 @pytest.mark.parametrize(("noise", "rate"), [(0.8, 0.02), (2.0, 0.3), (5.0, 1.0)])
 def test_a_moment_is_the_integral_that_defines_it(noise: float, rate: float) -> None:
     """Abadi et al. 2016, eq. (4): the moments of the mixture against N(0, sigma^2), by the trapezoidal rule."""
@@ -354,24 +299,13 @@ def test_a_moment_is_the_integral_that_defines_it(noise: float, rate: float) -> 
     assert moments.epsilon(event, delta) == pytest.approx(wanted, rel=1e-9)
 
 
-def test_totals_and_filter_take_the_same_reading() -> None:
+def test_totals_and_contracts_take_the_same_reading() -> None:
     event = SubsampledGaussian(1.3, 0.01, 500, "poisson")
     totals = Totals.of([(event, 1)], "proven")
     read = READ["pld"](event, 1e-5)
     assert totals.epsilon_proven(1e-5) == min(read, renyi_epsilon(subsampled.curve(event), 1e-5)) == read
     assert contract_for(read, 1e-5, ((event, 1),)).sound()
     assert not contract_for(0.9 * read, 1e-5, ((event, 1),)).sound()
-    twice, both = Totals.of([(event, 2)], "proven"), replace(event, steps=1000)
-    assert twice.epsilon_proven(1e-5) == READ["pld"](both, 1e-5) < 0.99 * READ["rdp"](both, 1e-5)
-    one_by_one = Totals("proven")
-    for _ in range(500):
-        one_by_one.add(replace(event, steps=1))
-    assert one_by_one.epsilon_proven(1e-5) == read
-    other = twice.plus([replace(event, rate=0.011, steps=1)])  # of two kinds: curves add up
-    assert other.epsilon_proven(1e-5) == renyi_epsilon(other.curve, 1e-5) > READ["rdp"](both, 1e-5)
-    shuffled = replace(event, sampling="shuffled")  # partitions that start anew are none of one order
-    again = Totals.of([(shuffled, 2)], "proven")
-    assert again.epsilon_proven(1e-5) == renyi_epsilon(again.curve, 1e-5)
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,22 @@
+"""Mistakes that the tests of this folder must find: file below admmnet, text that is there, text in its place."""
+
+MUTANTS = {
+    "mu read from above": ("privacy/conversion.py", "    return low\n", "    return high * (1.0 + 1e-9)\n"),
+    "8 kappa is forgotten": ("privacy/proven.py", "min(whole, max(slope, 8.0 * kappa))", "min(whole, slope)"),
+    "Theorem 26 for every loss": ("privacy/proven.py", "if not (event.one_sided and k <= most):", "if not k <= most:"),
+    "unmasked totals lag": ("privacy/budget.py", "if masked or self.unmasked is not None:", "if masked:"),
+    "kappa of masked sums alone": ("privacy/filters.py", "and total.kappa_alone > filter", "and total.kappa > filter"),
+    "collusion without a limit": ("privacy/filters.py", ", (total.unmasked, filter.parts * filter.limit))", ",)"),
+    "refusals are forgotten": ("privacy/contract.py", "if self.refused_at is not None or not fits:", "if not fits:"),
+    "rho alone is kept": ("privacy/contract.py", 'for name in ("rho", "curve", "mu_squared")', 'for name in ("rho",)'),
+    "sampled steps rounded down": ("privacy/subsampled.py", "math.ceil(math.log(worst)", "math.floor(math.log(worst)"),
+    "any relation": ("privacy/ledger/checks.py", 'not in ("replace-one", facts.adjacency)', "is None"),
+    "another agent's run": ("privacy/ledger/checks.py", "    if own != asked:\n", "    if own[1:] != asked[1:]:\n"),
+    "only the last run is held": ("privacy/ledger/audit.py", "checks.hold_budget(payer, totals)\n" + " " * 20, ""),
+    "a cut ledger goes on": ("privacy/ledger/file.py", "book.finished <= since.before:", "book.finished < 0:"),
+    "an account after its ledger": ("privacy/ledger/file.py", "self._account.commit()", "pass"),
+    "another run's filter": ("privacy/ledger/file.py", "self._over += (self._account.filter,)", "pass"),
+    "a cut account": ("privacy/ledger/account.py", "is not None and not self._marked:", "is not None and False:"),
+    "a readout shows more": ("privacy/network/shifts.py", "    found[pairs.read, -1] = 0.0\n", ""),
+    "agents share a stream": ("rng.py", "spawn_key=(agent, int(purpose))", "spawn_key=(int(purpose),)"),
+}

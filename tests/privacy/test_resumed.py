@@ -1,0 +1,266 @@
+"""A run goes on: its ledger, its account and its journal must be of one moment; nothing is charged twice."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from admmnet.errors import RequestError, RunError
+from admmnet.forms import encode
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.events import Event, Gaussian, Laplace, NoRecords
+from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.ledger import audit, checks
+from admmnet.privacy.ledger.account import AccountFile, FolderBehind
+from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
+from admmnet.privacy.ledger.form import Header, ResumeLine
+from admmnet.privacy.ledger.lines import digest
+from tests.planned import contract_for
+
+from .accounts import LIMIT, header_of, opened
+
+EVENT = Gaussian(1.0, 1e4)
+PLAN: Charges = ((Gaussian(0.1, 1.0), 4), (Gaussian(0.05, 1.0), 2), (Laplace(0.1, 1.0), 3))
+
+
+def header_for(plan: Charges, account: Spend | None = None) -> Header:
+    contract = replace(contract_for(5.0 if account is None else 1.0, 1e-4, plan), account=account)
+    return replace(header_of(), contract=contract, noise="private", mode="private")
+
+
+HEADER = header_for(((EVENT, 20),))
+
+
+def ledger_at(path: Path, header: Header = HEADER, **words: object) -> Ledger:
+    return Ledger(LedgerFile(path, durable=False), header, **words)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_that_goes_on_has_what_was_left(lost: bool, path: Path) -> None:
+    """Also where charges that the journal has were kept from the ledger by a crash."""
+    header = header_for(PLAN)
+    ledger = ledger_at(path, header)
+    asked: list[Event] = [*[Gaussian(0.04, 1.0)] * 3, PLAN[2][0], NoRecords()]
+    for round_, event in enumerate(asked):
+        ledger.charge(round_, event)
+    since = Journaled().then(ledger.take())
+    ledger.commit()
+    ledger.charge(5, PLAN[2][0], PLAN[0][0])
+    since = since.then(ledger.take())
+    totals = ledger.totals
+    ledger.close(commit=not lost)
+    again = ledger_at(path, header, since=since)
+    assert path.read_bytes().endswith(b"".join(line + b"\n" for line in since.last))
+    assert (again.events, again.charged, again.void, again.totals.rho) == (7, 5, None, totals.rho)
+    rest = (PLAN[0][0], PLAN[0][0], PLAN[2][0])
+    assert again.affords(rest)
+    assert not again.affords((*rest, PLAN[2][0]))
+    assert not again.affords((*rest, PLAN[1][0])), "the two cheap ones went first"
+    again.close()
+
+
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "cut": (lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(True)[:2])), "lacks charges that the"),
+    "only its header": (lambda path: path.write_bytes(path.read_bytes().splitlines(True)[0]), "lacks charges that the"),
+    "gone": (lambda path: path.unlink(), "is missing"),
+}
+
+
+def three_rounds(path: Path, noise: Gaussian = EVENT, header: Header = HEADER) -> Journaled:
+    """Ledger of three rounds with a record of the journal each."""
+    ledger, since = ledger_at(path, header), Journaled()
+    for round_ in range(3):
+        ledger.charge(round_, noise)
+        since = since.then(ledger.take())
+    ledger.close()
+    return since
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_a_ledger_that_lacks_what_the_journal_has_does_not_go_on(name: str, path: Path) -> None:
+    since = three_rounds(path)
+    spoil, told = SPOILT[name]
+    spoil(path)
+    with pytest.raises(RequestError, match=told):
+        ledger_at(path, since=since)
+
+
+def test_nor_does_one_that_has_others_or_more(path: Path) -> None:
+    since = three_rounds(path)
+    others = {"before": 1}, {"last": (b"{}",)}, {"head": "0" * 64}
+    for older in (since._replace(**other) for other in others):
+        with pytest.raises(RequestError, match="has charges that the journal of the run lacks, or others"):
+            ledger_at(path, since=older)
+    other = path.with_name("other.jsonl")
+    three_rounds(other, Gaussian(0.5, 1e4))  # another run of the same plan
+    with pytest.raises(RequestError, match="lacks, or others"):
+        ledger_at(other, since=since)
+    with pytest.raises(RequestError, match="begins with another header than this run's"):
+        ledger_at(path, replace(HEADER, records=71), since=since)
+    ledger = ledger_at(path, since=since)
+    ledger.end()
+    ledger.close()
+    ledger_at(path, since=since).close()  # a run may die between its end lines and its summary
+    more = since.then(since.last[0].replace(b'"round":2', b'"round":3') + b"\n")
+    with pytest.raises(RequestError, match="has ended before charges"):
+        ledger_at(path, since=more)
+
+
+def test_a_changed_start_is_made_up_and_stays_as_it_was(path: Path) -> None:
+    """Its slots are written down once; a run that has others in it is refused."""
+    dear, limit = Gaussian(0.3, 1.0), Spend(1.0, 1e-4)
+    contract = Contract(Promise(1.0, 1e-4), Count(((EVENT, 20),), 1e-7), run=limit)
+    header = replace(HEADER, contract=contract)
+    slots, ledger = Count(((dear, 1),)), ledger_at(path, header)
+    ledger.charge(0, EVENT)
+    since = Journaled().then(ledger.take())
+    ledger.commit()
+    ledger.begin(1, slots, (1,), None)
+    ledger.charge(1, dear)
+    since = since.then(ledger.take())
+    before = ledger.before(1)
+    ledger.close(commit=False)  # both are kept from the disk
+    again = ledger_at(path, header, since=since)
+    assert (again.events, again.before(1).rho, again.before(2).rho) == (2, before.rho, again.totals.rho)
+    again.begin(1, slots, (1,), None)
+    with pytest.raises(RequestError, match="has another plan from round 1 on"):
+        again.begin(1, Count(((dear, 2),)), (1,), None)
+    assert not again.affords((dear,))
+    again.close()
+    assert [(start.round, start.events) for start in audit.read(path).changed] == [(1, 1)]
+    with pytest.raises(RunError, match="no limit for the whole run"):
+        MemoryLedger(Contract.reading(1e-5)).renew(slots)
+
+
+# accounts
+
+
+def run_on(folder: Path, header: Header, rounds: int, *, commit: bool = True) -> Journaled:
+    """Rounds of a run with an account; without ``commit`` its last charge reaches neither file."""
+    account = opened(folder)
+    account.filter = account.began = LIMIT
+    ledger, since = ledger_at(folder / "ledger.jsonl", header, account=account), Journaled()
+    for round_ in range(rounds):
+        ledger.charge(round_, EVENT)
+        since = since.then(ledger.take())
+        if round_ < rounds - 1:
+            ledger.commit()
+    ledger.close(commit=commit)
+    return since
+
+
+def other_run(folder: Path, epsilon: float, event: Gaussian | None = None) -> None:
+    """A run of the account after the first one."""
+    other = opened(folder, epsilon=epsilon)
+    assert other.filter is not None
+    contract = Contract(Promise(epsilon, 1e-4), other.filter, other.filter)
+    other.begin(replace(header_of(other.filter), contract=contract, noise="private", mode="private"))
+    if event is not None:
+        other.charge(0, event)
+    other.close()
+
+
+def reopened(folder: Path, epsilon: float = 1.0) -> AccountFile:
+    since = audit.read(folder / "ledger.jsonl").header["account"]
+    return AccountFile(folder, 0, 70, epsilon, 1e-4, since=since)
+
+
+ACCOUNTED = header_for(((EVENT, 20),), LIMIT)
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_a_charge_that_the_account_lacks_is_made_up_once(between: bool, tmp_path: Path) -> None:
+    """Behind another run it gets a line of its own there, which says where it began."""
+    since = run_on(tmp_path, ACCOUNTED, 3, commit=False)
+    if between:
+        other_run(tmp_path, 2.0, EVENT)
+    for _ in range(2):
+        account = reopened(tmp_path)
+        ledger = ledger_at(tmp_path / "ledger.jsonl", ACCOUNTED, account=account, since=since)
+        assert (ledger.events, ledger.void) == (3, None)
+        ledger.close()
+    book = audit.read(tmp_path / "agent-000.jsonl", account=True)
+    assert (book.count, audit.read(tmp_path / "ledger.jsonl").count) == (3 + between, 3)
+    assert book.runs == (3 if between else 1)
+    if between:
+        assert [start.account for start in book.starts[1:]] == [book.starts[1].account, account.place]
+        assert account.past.rho == 0.0
+
+
+def test_an_account_of_another_moment_is_refused(tmp_path: Path) -> None:
+    """It holds fewer charges than the ledger, or more than the journal, or lacks the run."""
+    since = run_on(tmp_path, ACCOUNTED, 3)
+    path, lock = tmp_path / "agent-000.jsonl", tmp_path / "agent-000.lock"
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:-1]))
+    lock.unlink()
+    with pytest.raises(RequestError, match="lacks charges of the run that is to be resumed"):
+        ledger_at(tmp_path / "ledger.jsonl", ACCOUNTED, account=reopened(tmp_path), since=since)
+    path.write_bytes(b"".join(whole))
+    lock.unlink()
+    ledger = (tmp_path / "ledger.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "ledger.jsonl").write_bytes(b"".join(ledger[:3]))
+    older = Journaled(1, digest(ledger[1][:-1]), (ledger[2][:-1],))
+    with pytest.raises(FolderBehind, match="has 3 charges of this run, and its folder knows of 2"):
+        ledger_at(tmp_path / "ledger.jsonl", ACCOUNTED, account=reopened(tmp_path), since=older)
+    path.write_bytes(b"")
+    lock.unlink()
+    with pytest.raises(RequestError, match="lacks charges of the run"):
+        AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since="1" * 64)
+
+
+def test_a_charge_for_which_another_run_left_no_room_is_void(tmp_path: Path) -> None:
+    """It had not left; nothing is charged from then on."""
+    event = Gaussian(0.25, 1.0)
+    header = header_for(((event, 1),), LIMIT)
+    account = opened(tmp_path)
+    account.filter = account.began = LIMIT
+    ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=account)
+    ledger.charge(4, event)
+    since = Journaled().then(ledger.take())
+    ledger.close(commit=False)
+    other_run(tmp_path, 1.0, event)
+    ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=reopened(tmp_path), since=since)
+    assert (ledger.void, ledger.events, ledger.refused_at) == ((4, 0), 0, 4)
+    ledger.close()
+    assert audit.read(tmp_path / "agent-000.jsonl", account=True).count == 1
+
+
+@pytest.mark.parametrize("spanned", [False, True])
+def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path: Path) -> None:
+    """Most lines say where an older version went on, and are sooner read than charges."""
+    rounds, resumed = 5, 10_000
+    header, path, account = ACCOUNTED if spanned else HEADER, tmp_path / "ledger.jsonl", None
+    if spanned:
+        account = opened(tmp_path)
+        account.filter = account.began = LIMIT
+    ledger = ledger_at(path, header, account=account)
+    for round_ in range(rounds):
+        ledger.charge(round_, EVENT)
+    for _ in range(resumed):
+        ledger._append(encode(ResumeLine(rounds, ledger.chain.previous)))
+        if account is not None:
+            account._append(encode(ResumeLine(rounds, account.head)))
+    *_, before, last = ledger.take().split(b"\n")[:-1]
+    ledger.close()
+    journaled = Journaled(rounds + resumed - 1, digest(before), (last,))
+    remembered, size = checks.charged.cache_info().currsize, path.stat().st_size
+    began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous if spanned else None
+    tracemalloc.start()
+    try:
+        account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since=began, alone=True) if spanned else None
+        file = LedgerFile(path, durable=False, alone=True)
+        ledger = Ledger(file, header, account=account, since=journaled)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert checks.charged.cache_info().currsize <= remembered + rounds * spanned
+    assert peak < size / 2
+    assert (ledger.events, ledger.charged, ledger.head[1]) == (rounds, rounds - 1, rounds + resumed + 1)
+    ledger.charge(rounds, EVENT)
+    ledger.close()

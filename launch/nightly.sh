@@ -32,7 +32,7 @@ ADMMNET_LIES=all python -m pytest tests/attacks/test_liars.py
 python -m tests.benchmarks.relay soak 1800
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
-ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
+ADMMNET_EDITS=5000 python -m pytest tests/record/test_manifest.py
 python -m tests.mutate --jobs "$(nproc)"
 [ "$kills" = 0 ] && exit
 ADMMNET_NIGHTLY=1 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

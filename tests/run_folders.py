@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from admmnet import RunConfig, run
-from admmnet.record.folder import write_part
+from admmnet.forms import decode, encode
+from admmnet.identity.keys import Identity
+from admmnet.record.file_forms import Finish, Keys
+from admmnet.record.finish import FINISH, model_of, read_end
+from admmnet.record.folder import SUMMARY, model_bytes, sha256, write_part
+from admmnet.record.forms import Summary
+from admmnet.record.journal import JOURNAL, Ended, Made, Record, Run, record_bytes
+from admmnet.running.closing import made_of
+from admmnet.transport.hosts.network import Network, Peer, make_network
+from admmnet.transport.zmq.meeting import end_statement
 from tests.people_runs import put_summary, seal, summary_of
 
 ROUNDS = 6
+Files = dict[str, bytes]
 
 
 def made(folder: Path, **settings: Any) -> Path:
@@ -86,3 +100,62 @@ def part_of(source: Path, folder: Path, *, agent: int, agents: int) -> Path:
     write_part(folder, agent, agents)
     seal(folder)
     return folder
+
+
+def ended(folder: Path, agents: int = 3) -> Network:
+    """Make the folders 0, 1, ... of agents on hosts of their own after a private run, whose end they all have signed.
+
+    Return the network of these agents.
+    """
+    name, keys = "5e" * 32, [Identity.fresh() for _ in range(agents)]
+    peers, edges = [Peer(i, key.public) for i, key in enumerate(keys)], [*combinations(range(agents), 2)]
+    network = make_network(f"complete:{agents}", edges, peers, "ipc://relay")
+    whole = made(folder / "whole", topology=f"complete:{agents}", rounds=2, seed=None)
+    put_summary(whole, summary_of(whole) | {"transport": "zmq"})
+    digest = read_end({name: (whole / name).read_bytes() for name in ("model.npz", SUMMARY)})[1]
+    said = end_statement(network.digest, name, digest)
+    staged = {str(i): key.sign(said).hex() for i, key in enumerate(keys)}
+    finish = Finish(run=name, network=network.digest, digest=digest, staged=staged)
+    first = Keys(run=name, keys={str(i): key.public for i, key in enumerate(keys)})
+    for i in range(agents):
+        own = part_of(whole, folder / str(i), agent=i, agents=agents)
+        (own / "receipts").mkdir()
+        (own / "receipts/words.jsonl").write_bytes(encode(first) + b"\n")
+        (own / FINISH).write_bytes(encode(finish, indent=2))
+        seal(own)
+    return network
+
+
+def unended(source: Path, folder: Path) -> Path:
+    """Copy of the folder of agent 2 of ``ended`` that was killed before its last files had their names."""
+    shutil.copytree(source, folder)
+    finish = decode(Finish, (folder / FINISH).read_bytes(), indent=2)
+    made = made_of(sha256(folder / "ledger/agent-002.jsonl"), {"model.npz": (folder / "model.npz").read_bytes()})
+    remember(folder, Run(finish.run, {}, bytes(32)), Made(made), Ended(finish.digest))
+    for name in (SUMMARY, "manifest.json", FINISH, "model.npz"):
+        (folder / name).unlink()
+    return folder
+
+
+def remember(folder: Path, *records: Record) -> None:
+    """Write a journal of these records."""
+    (folder / JOURNAL).write_bytes(b"".join(map(record_bytes, records)))
+
+
+def put(name: str, *place: Any, value: Any) -> Callable[[Files], None]:
+    """Change of one value in summary.json or finish.json among last files."""
+
+    def change(files: Files) -> None:
+        said = at = json.loads(files[name])
+        for key in place[:-1]:
+            at = at[key]
+        at[place[-1]] = value
+        files[name] = encode(msgspec.convert(said, Summary if name == SUMMARY else Finish), indent=2)
+
+    return change
+
+
+def double_model(files: Files) -> None:
+    """Change the model among last files."""
+    model = model_of(files, "")
+    files["model.npz"] = model_bytes(model["theta"] * 2.0, list(model["feature_names"]))

@@ -144,7 +144,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     assert soaked == "   : -m tests.benchmarks.relay soak 1800"
     assert checked == " all  : -m pytest tests/estimators/test_estimators.py"
     assert shown == " all  : -m pytest tests/processes/test_documented_commands.py"
-    assert edited == "   5000: -m pytest tests/running/test_manifest.py"
+    assert edited == "   5000: -m pytest tests/record/test_manifest.py"
     assert mutated.startswith("   : -m tests.mutate --jobs ")
     kills = "tests/processes/test_resume.py"
     assert killed == f"  200 : -m pytest {kills}"

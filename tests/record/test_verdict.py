@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from admmnet import read_run, run
 from admmnet.evidence.judge import judged
+from admmnet.record import format
+from admmnet.record.shelf import followed, measured
 from admmnet.record.verdict import verdict_of
 from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
+from admmnet.report.tables import run_text
 from tests.command_runs import Admmnet
-from tests.people_runs import PRIVATE, small, write_people
+from tests.people_runs import PRIVATE, small, summary_of, write_people
 from tests.report_pages import words_in
+from tests.run_folders import unfinished
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +28,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("verdict")
     people, own = write_people(place / "people.npz"), {"private": PRIVATE | {"private": True}, "seeded": {"seed": 3}}
     own |= {"secret": {"simulate": True}, "plain": {"seed": 3, "algorithm": "admm"}}
-    return {name: run(small(people, place / name, **settings)).folder for name, settings in own.items()}
+    (place / "read.csv").write_text("x,y\n" + "".join(f"{k / 7},{'no' if k % 3 else 'yes'}\n" for k in range(60)))
+    own["read"] = own["private"] | {"data": str(place / "read.csv"), "label": "y", "data_dependent": True}
+    return {
+        name: run(small(settings.pop("data", people), place / name, **settings)).folder
+        for name, settings in own.items()
+    }
 
 
 MODES = {
+    "read": "private, but for values read from the records (see its notes), which no epsilon covers",
     "private": "private, secret noise: only noisy results left each agent",
     "seeded": "simulation, seed 3: the noise can be made again, nothing is protected",
     "secret": "simulation, secret noise: the records count as public, figures computed from them are shown",
@@ -38,41 +48,33 @@ MODES = {
 @pytest.mark.parametrize("name", MODES)
 def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], admmnet: Admmnet) -> None:
     folder, line = folders[name], f"mode:       {MODES[name]}"
-    lines = judged(folder).lines()
+    people, lines = folder.parent / ("read.csv" if name == "read" else "people.npz"), judged(folder).lines()
     assert lines[0] == line
-    sign = [f"to sign:    ssh-keygen -Y sign -n admmnet -f KEY {folder / 'manifest.json'}"] if name == "private" else []
+    sign = (
+        [f"to sign:    ssh-keygen -Y sign -n admmnet -f KEY {folder / 'manifest.json'}"]
+        if name in ("private", "read")
+        else []
+    )
     assert admmnet.ok("ledger", "verify", folder).out.splitlines() == lines + sign
-    labelled = ("evaluate", folder, "--data", folder.parent / "people.npz", "--public")
+    labelled = ("evaluate", folder, "--data", people, "--public")
     for words in (("ledger", "show", folder), ("watch", folder), labelled, ("model", "show", folder)):
         assert admmnet.ok(*words).out.splitlines()[0] == line
+    told = admmnet.ok("predict", folder, "--data", people)  # beside the table
+    assert (told.err.splitlines()[0], told.out[:10]) == (line, "row,score,")
     found = make_report([folder]).html
     assert 0 < found.index(escape(line)) < found.index('class="cards"')
     assert all(escape(told) in found for told in verdict_of(read_run(folder)).lines())
-    pytest.importorskip("matplotlib")
-    assert MODES[name] in words_in(plot_run(folder))
-    closing = run_text(folder).splitlines()
+    closing = run_text(summary_of(folder), folder).splitlines()
     assert closing[0] == line
     assert set(lines[1:-1]) <= set(closing)
-
-
-def test_predictions_begin_with_the_mode_beside_them(folders: dict[str, Path], admmnet: Admmnet) -> None:
-    told = admmnet.ok("predict", folders["secret"], "--data", folders["secret"].parent / "people.npz")
-    assert told.err.splitlines()[0] == f"mode:       {MODES['secret']}"
-    assert told.out.startswith("row,score,")
-
-
-def run_text(folder: Path) -> str:
-    """Closing table of a run that has finished."""
-    from admmnet.report.tables import run_text as told
-
-    return told(json.loads((folder / "summary.json").read_bytes()), folder)
+    pytest.importorskip("matplotlib")
+    assert MODES[name] in words_in(plot_run(folder))
 
 
 def test_fields_of_the_verdict(folders: dict[str, Path], admmnet: Admmnet) -> None:
     told = admmnet.json("ledger", "verify", folders["seeded"])
-    summary = json.loads((folders["seeded"] / "summary.json").read_bytes())
     assert told["mode"] == {"mode": "simulation", "seed": 3, "seeded": True, "preprocessing": "public-bounds"}
-    assert told["privacy"] == summary["privacy"]
+    assert told["privacy"] == summary_of(folders["seeded"])["privacy"]
     facts = told["integrity"]
     assert (facts["state"], facts["ledgers"], facts["unended"], facts["torn"]) == ("finished", 4, 0, 0)
     assert "receipts" not in facts
@@ -87,14 +89,53 @@ def test_a_private_run_can_be_required(folders: dict[str, Path], admmnet: Admmne
 
 def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:
     whole = verdict_of(read_run(folders["private"]))
-    for source in sorted(folders["private"].rglob("*")):
-        if source.is_file() and source.name not in ("summary.json", "manifest.json"):
-            place = tmp_path / source.relative_to(folders["private"])
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(source.read_bytes())
-    found = verdict_of(read_run(tmp_path))
+    died = unfinished(folders["private"], tmp_path / "died", rounds=3, agents=4)
+    found = verdict_of(read_run(died))
     assert found.integrity is not None
-    assert found.integrity.state == "unfinished"
-    assert found.mode == whole.mode
+    assert (found.integrity.state, found.integrity.unended, found.mode) == ("unfinished", 4, whole.mode)
     for name in ("epsilon_target", "epsilon_proven", "epsilon_spent", "rho_spent", "delta", "adjacency"):
         assert found.privacy[name] == whole.privacy[name]
+    ledger = died / "ledger/agent-001.jsonl"
+    ledger.write_bytes(ledger.read_bytes() + b'{"kind"')
+    torn = verdict_of(read_run(died)).integrity
+    assert torn is not None
+    assert (torn.torn, "cut off while it was written" in torn.line()) == (1, True)
+
+
+def test_what_an_account_and_masks_add(people: str, tmp_path: Path) -> None:
+    """The largest figures of all agents, two with masked sums, and the least number of colluders of an account."""
+    how: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "no_test": True}
+    how |= {"account": str(tmp_path / "account"), "budgets": {"2": {"epsilon": 5.0}}}
+    run(small(people, tmp_path / "one", **how | {"epsilon": 4.0, "budgets": {"2": {"epsilon": 2.0}}}))
+    result = run(small(people, tmp_path / "two", **how | {"colluders": 2}))
+    privacy, entries = result.summary["privacy"], result.summary["per_agent"]
+    names = ["epsilon_target", "epsilon_proven", "epsilon_spent", "rho_spent", "epsilon_if_all_collude"]
+    for name in [*names, "account_epsilon_spent", "account_epsilon_if_all_collude"]:
+        values = [entry["rho" if name == "rho_spent" else name] for entry in entries]
+        assert privacy[name] == max(values), name
+    assert privacy["epsilon_target"] > min(entry["epsilon_target"] for entry in entries)
+    assert (privacy["trust"], privacy["colluders"], privacy["account_colluders"]) == ("masked", 2, 1)
+    assert privacy["epsilon_if_all_collude"] > privacy["epsilon_proven"]
+    lines = judged(result.folder).lines()
+    account = [line for line in lines if line.startswith("account:")]
+    assert len(account) == 1
+    assert f"{format.epsilon(privacy['account_epsilon_spent'])} spent over all runs, as long as at most 1" in account[0]
+    assert [line[12:14] for line in lines if "epsilon" in line and line[12:14] in ("A:", "B:")] == ["A:", "B:"]
+
+
+def test_ledgers_are_followed_while_they_are_written(finished: Path, tmp_path: Path) -> None:
+    """By the accountant that guards the budget, here the published one; behind torn or foreign lines, too."""
+    entries = summary_of(finished)["per_agent"]
+    assert [one.spent for one in followed(finished)] == [entry["epsilon_published"] for entry in entries]
+    assert {one.round for one in followed(finished)} == {2}
+    died = unfinished(finished, tmp_path / "died", rounds=0, agents=4)
+    ledgers = sorted((died / "ledger").iterdir())
+    ledgers[0].write_bytes(ledgers[0].read_bytes().splitlines(keepends=True)[0])
+    ledgers[1].write_bytes(ledgers[1].read_bytes()[:-9])
+    ledgers[2].write_bytes(b"no ledger\n")
+    first, second, last = followed(died)
+    assert (first.spent, first.round, first.total) == (0.0, None, None)
+    assert second.round == last.round == 0
+    text = (finished / "metrics.csv").read_text()
+    (died / "metrics.csv").write_text(text + "9,0,0.5,7\n9,1,,7,\nno,row\n9,2,0.5")
+    assert [*measured(died)][-3:] == [[*measured(finished)][-1], (9, 0, 7, 0.5), (9, 1, 7, None)]

@@ -14,14 +14,8 @@ from admmnet.holder.encoding import Encoding, Number, RawRows, Words
 from admmnet.types import Vector
 
 N, EACH = 3, 800
-ENCODING = Encoding(
-    (
-        Number(1.0, 0.0, 1.0),
-        Words(3, 1.0),
-        Number(1.0, 0.0, 1.0),
-        Number(1.0, 0.0, 1.0, tuple(k / 32 for k in range(33))),
-    )
-)
+EDGES = tuple(k / 32 for k in range(33))
+ENCODING = Encoding((Number(1.0, 0.0, 1.0), Words(3, 1.0), Number(1.0, 0.0, 1.0), Number(1.0, 0.0, 1.0, EDGES)))
 
 
 def raw(agent: int, n: int = EACH) -> tuple[RawRows, Vector]:
@@ -45,6 +39,6 @@ def loader(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
 
 
 def raw_config(out: Path, **others: Any) -> RunConfig:
-    settings: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 4.0, "delta": 1e-4, "seed": 3, **others}
-    measured = {"encode": "private", "whiten": "on"}
-    return RunConfig(agents=N, topology=f"ring:{N}", out=str(out), **measured | settings)
+    settings: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 4.0, "delta": 1e-4, "seed": 3, "agents": N}
+    settings |= {"topology": f"ring:{N}", "encode": "private", "whiten": "on"}
+    return RunConfig(out=str(out), **settings | others)

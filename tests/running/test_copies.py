@@ -15,16 +15,10 @@ from admmnet.record.journal import Cut, Round, Said
 from admmnet.running.journal import Journal
 from admmnet.running.resume import resumed_config
 from admmnet.solvers.newton import LocalSolver
-from tests.interrupted_runs import Place, write_people
+from tests.interrupted_runs import Place
 from tests.people_runs import Stop, stopping
 
 AGENTS = 4
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    write_people(tmp_path / "people.npz")
-    return Place(tmp_path)
 
 
 def put_back(copy: Path, to: Path) -> None:
@@ -51,14 +45,26 @@ def test_a_folder_older_than_its_account(behind: int, place: Place) -> None:
         shutil.copytree(place.folder / name, place.folder / f"newest {name}")
     put_back(old, cut)
     for _ in range(2):
-        with pytest.raises(RequestError, match=r"account/agent-000\.jsonl has .* the folder was put back") as caught:
+        with pytest.raises(RequestError, match=r"account/agent-000\.jsonl has .* the folder was put back"):
             run(resumed_config(cut))
-        assert caught.value.exit_code == 2
         assert restored(place) == [1] * AGENTS
     for name in ("cut", "account"):
         put_back(place.folder / f"newest {name}", place.folder / name)
     judged(run(resumed_config(cut)).folder)
     assert restored(place) == [0] * AGENTS
+
+
+def test_a_folder_older_than_another_run_on_its_account(place: Place) -> None:
+    """Rewound over another run: the first one was interrupted, went on, and the other has charged behind it."""
+    cut = place.interrupted("cut", 1, account="account", epsilon=2.0)
+    shutil.copytree(cut, old := place.folder / "old")
+    with pytest.raises(Stop):
+        run(resumed_config(cut), on_round=stopping(3))
+    place.whole("other", account="account", epsilon=4.0)
+    put_back(old, cut)
+    with pytest.raises(RequestError, match="the folder was put back"):
+        run(resumed_config(cut))
+    assert restored(place) == [1] * AGENTS
 
 
 @pytest.mark.parametrize("locks", [True, False])
@@ -68,13 +74,11 @@ def test_an_account_older_than_the_folder(locks: bool, place: Place) -> None:
     with pytest.raises(Stop):
         run(resumed_config(cut), on_round=stopping(3))
     shutil.copytree(place.folder / "account", newest := place.folder / "newest")
-    for file in old.iterdir() if not locks else ():
-        if file.suffix == ".lock":
-            shutil.copy(place.folder / "account" / file.name, file)
+    for file in old.glob("*.lock") if not locks else ():
+        shutil.copy(place.folder / "account" / file.name, file)
     put_back(old, place.folder / "account")
-    with pytest.raises(
-        RequestError, match=r"lacks charges of the run" if locks else "is not the one that was last used"
-    ):
+    told = r"lacks charges of the run" if locks else "is not the one that was last used"
+    with pytest.raises(RequestError, match=told):
         run(resumed_config(cut))
     put_back(newest, place.folder / "account")
     judged(run(resumed_config(cut)).folder)

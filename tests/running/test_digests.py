@@ -37,13 +37,8 @@ class Place:
 
         monkeypatch.setattr(LocalWorld, "gather", gather)
         data, test = self.files
-        values: dict[str, Any] = {
-            "algorithm": "pp-admm",
-            "agents": AGENTS,
-            "rounds": 4,
-            "epsilon": 20.0,
-            "whiten": "on",
-        }
+        values: dict[str, Any] = {"algorithm": "pp-admm", "agents": AGENTS, "rounds": 4, "epsilon": 20.0}
+        values |= {"whiten": "on"}
         values |= {"out": str(folder / "run"), **({} if mode else {"account": str(folder / "account")}), **mode}
         self.config = RunConfig(data=data, test=test, **values)
 
@@ -54,14 +49,14 @@ class Place:
     def _contents(self) -> Iterator[bytes]:
         for file in self.files:
             yield Path(file).read_bytes()
-        for X, y in self._pairs():
+        for X, y in self.pairs():
             labels = np.ascontiguousarray(y, dtype=np.float64)
             yield from (X.tobytes(), y.tobytes(), labels.tobytes(), X.tobytes() + y.tobytes())
             yield from (start + X.tobytes() + labels.tobytes() for start in (b"", repr(X.shape).encode()))
             yield from (row.tobytes() for row in X)
             yield from (row.tobytes() + label.tobytes() for row, label in zip(X, labels, strict=True))
 
-    def _pairs(self) -> Iterator[tuple[Any, Any]]:
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
         for file in self.files:
             with np.load(file) as arrays:
                 yield arrays["X"], arrays["y"]
@@ -87,7 +82,9 @@ class Place:
 def test_a_private_run_tells_and_keeps_no_digest_of_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch)
     place.interrupt()
-    assert (tmp_path / "run" / JOURNAL).exists()
+    journal = (tmp_path / "run" / JOURNAL).read_bytes()
+    rows = np.concatenate([np.unique(X) for X, _ in place.pairs()])
+    assert not any(value.tobytes() in journal for value in rows)
     assert place.found() == set()
     run(resumed_config(tmp_path / "run"))
     assert place.found() == set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,14 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.data.given import Given
 from admmnet.data.settings import DataSettings
 from admmnet.running.entrance import prepare
-from admmnet.running.handshake import public_settings
+from admmnet.running.handshake import OWN, public_settings
+from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
+from admmnet.solvers.kernel import chosen
 from admmnet.transport.local import LocalWorld
+
+ACCOUNTED: dict[str, Any] = {"account": "account", "seed": None, "simulate": True}
+MASKED: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1}
 
 
 def test_a_budget_is_of_an_agent_that_there_is(people: str) -> None:
@@ -26,16 +33,25 @@ def test_a_budget_is_of_an_agent_that_there_is(people: str) -> None:
 
 
 def test_delta_is_chosen_for_a_promise_alone(people: str) -> None:
-    for algorithm, chosen in (("admm", False), ("pp-admm", True)):
+    for algorithm, promised in (("admm", False), ("pp-admm", True)):
         plan = prepare(RunConfig(algorithm=algorithm, topology="ring:3", rounds=1, seed=0, data=people), LocalWorld())
-        assert (plan.config.delta != "auto") is chosen
+        assert (plan.config.delta != "auto") is promised
 
 
-def test_a_file_on_one_disk_is_known_by_its_path(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("a,y\n1,0\n")
-    config = RunConfig(data="{agent}.csv", test=str(tmp_path / "t.csv"), simulate=True)
-    assert public_settings(config, digests=False)["test"] == str(tmp_path / "t.csv")
-    assert public_settings(config)["test"].startswith("a file with sha256 ")
+def test_what_hosts_are_told_of_files(tmp_path: Path) -> None:
+    """Of a simulation their content, on one disk their paths, of private files nothing."""
+    file = tmp_path / "t.csv"
+    file.write_text("a,y\n1,0\n")
+    for data in (str(file), "{agent}.csv"):
+        simulated, private = (RunConfig(data=data, test=str(file), simulate=on, private=not on) for on in (True, False))
+        assert public_settings(simulated, digests=False)["test"] == str(file)
+        told = public_settings(simulated)
+        assert told["test"].startswith("a file with sha256 ")
+        assert told["data"].startswith("a file with sha256 ") is (data == str(file))
+        secret = public_settings(private)
+        assert secret["test"] == secret["data"] == OWN
+    assert public_settings(RunConfig(data="census", seed=0))["data"] == "census"
+    assert "cannot be read" in public_settings(RunConfig(data=str(tmp_path / "none.csv"), simulate=True))["data"]
 
 
 def test_shards_of_own_agents_tell_no_scales() -> None:
@@ -51,16 +67,15 @@ def test_shards_of_own_agents_tell_no_scales() -> None:
 @pytest.mark.parametrize(
     ("settings", "most"),
     [({"algorithm": "pp-admm"}, 4), ({"algorithm": "noisy-gd", "trust": "masked", "colluders": 1}, 6)],
-    ids=["pp-admm", "masked"],
 )
 def test_processes_gather_seldom_before_the_first_round(
     settings: dict[str, Any], most: int, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each gather costs a flood, as many delays as the network is wide, before anything is computed."""
-    real, before = LocalWorld.gather, list[int]()
+    real, before = LocalWorld.gather, list[str]()
 
     def gather(self: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
-        before.append(0)
+        before.append(topic)
         return real(self, value, topic)
 
     def first(self: Rounds, round: int) -> bool:
@@ -71,3 +86,80 @@ def test_processes_gather_seldom_before_the_first_round(
     with pytest.raises(KeyboardInterrupt):
         run(data=people, topology="ring:4", rounds=2, seed=0, out=tmp_path / "run", **settings)
     assert len(before) == most
+
+
+# what another process says of itself
+
+
+class Pair(LocalWorld):
+    """The first of two processes with two agents each; the second says the same of its own, but for ``lie``."""
+
+    name, size = "mpi", 2
+
+    def __init__(self, lie: Callable[[str, Any], Any]) -> None:
+        self.lie = lie
+
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        other = json.loads(json.dumps(value))
+        for name in ("counts", "width", "tests", "deltas", "values"):
+            if isinstance(other, dict) and name in other:
+                other[name] = [[i + 2, said] for i, said in other[name]]
+        return [value, self.lie(topic, other)]
+
+
+def plan(people: str, lie: Callable[[str, Any], Any], **settings: Any) -> Plan:
+    given = {"algorithm": "pp-admm", "topology": "ring:4", "rounds": 2, "data": people, "seed": 0, **settings}
+    return prepare(RunConfig(**given), Pair(lie))
+
+
+def saying(topic: str, name: str, change: Callable[[Any], Any]) -> Callable[[str, Any], Any]:
+    """Of agent 2 something else."""
+
+    def lie(at: str, other: Any) -> Any:
+        if at == topic:
+            (agent, said), *rest = other[name]
+            other[name] = [[agent, change(said)], *rest]
+        return other
+
+    return lie
+
+
+@pytest.mark.parametrize(
+    ("lie", "settings", "told"),
+    [
+        (saying("facts", "counts", lambda n: 0), {}, "number of records"),
+        (saying("facts", "counts", lambda n: 2**40 + 1), {}, "number of records"),
+        (saying("facts", "width", lambda n: n + 1), {}, "agent 2 has 6 features, most have 5"),
+        (saying("facts", "tests", lambda n: n - 1), {}, "agent 2 has 49 test records, most have 50"),
+        (saying("left", "values", lambda rho: 1.0001 * rho), ACCOUNTED, r"budget left \(rho\)"),
+        (saying("left", "values", lambda rho: 1e-10 * rho), ACCOUNTED, r"budget left \(rho\)"),
+        (saying("ratio", "values", lambda share: 2.1 * share), MASKED, "share of sensitivity"),
+        (saying("ratio", "values", lambda share: 0.4 * share), MASKED, "share of sensitivity"),
+    ],
+)
+def test_nobody_is_believed_what_cannot_be(
+    lie: Callable[[str, Any], Any], settings: dict[str, Any], told: str, people: str, tmp_path: Path
+) -> None:
+    if "account" in settings:
+        settings = {**settings, "account": str(tmp_path / "account")}
+    with pytest.raises(RequestError, match=told):
+        plan(people, lie, **settings)
+
+
+def test_the_noise_of_masked_sums_is_that_of_the_strictest(people: str) -> None:
+    own = [plan(people, saying("ratio", "values", lambda share, by=by: by * share), **MASKED) for by in (1.5, 1.0, 0.7)]  # type: ignore[misc]
+    loose, plain, strict = (found.agents[0].noise for found in own)
+    assert loose == plain == pytest.approx(strict / 0.7)
+    assert own[2].agents[1].noise == strict
+
+
+@pytest.mark.parametrize(("kernel", "found"), [("c1", "c"), ("numpy", "numpy"), ("c2", "numpy")])
+def test_processes_of_a_seeded_run_take_the_kernel_that_all_have(kernel: str, found: str, people: str) -> None:
+    def other(topic: str, said: Any) -> Any:
+        return said | {"kernel": kernel} if topic == "facts" else said
+
+    if chosen("auto") == "c":
+        assert plan(people, other).run.kernel == found
+        assert plan(people, other, seed=None, simulate=True).run.kernel == "auto"
+    else:
+        assert plan(people, other).run.kernel == "numpy"

@@ -34,59 +34,50 @@ class Mine(DPDSGD):
         return agent.state.theta - 0.5 * gradient
 '''
 STEP = "        return agent.state.theta - 0.5 * gradient\n"
-ASKED = "        answer = yield Ask(self.question(agent.id, agent.state.theta, agent.plan.noise))\n"
-MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and what is said
-    "no generator": (
-        SOURCE[SOURCE.index("    def propose") :],
-        "    def propose(self, agent, round):\n        return agent.state.theta\n",
-        r"m5\.py:\d+, propose: returns ndarray: it must be a generator",
-    ),
-    "a typing error": (
-        STEP,
-        "        return agent.state.theata - gradient\n",
-        r"m5\.py:20, moved: AttributeError: .*theata",
-    ),
+ASKS = "self.question(agent.id, agent.state.theta, agent.plan.noise)"
+
+
+def moves(value: str) -> tuple[str, str]:
+    """Another step."""
+    return STEP, f"        return {value}\n"
+
+
+def adds(method: str, body: str) -> tuple[str, str]:
+    """A further method."""
+    return STEP, f"{STEP}\n    def {method}:\n        {body}\n"
+
+
+PROPOSE = SOURCE[SOURCE.index("    def propose") :]
+NO_GENERATOR = PROPOSE, "    def propose(self, agent, round):\n        return np.ones(5)\n"
+NO_NUMBER = moves("agent.state.theta * np.log(-1.0 - gradient * gradient)")
+LINE = r"m5\.py:\d+, "
+MISTAKES: dict[str, tuple[tuple[str, str], str]] = {  # what is replaced, by what, and what is said
+    "no generator": (NO_GENERATOR, LINE + "propose: returns ndarray: it must be a generator"),
+    "a typing error": (moves("agent.state.theata - gradient"), r"m5\.py:20, moved: AttributeError: .*theata"),
     "another shape": (
-        STEP,
-        "        return (agent.state.theta - gradient)[:-1]\n",
-        r"m5\.py:\d+, propose: returns float64 of shape \(4,\): it must be None, or finite float64 of shape \(5,\)",
+        moves("(agent.state.theta - gradient)[:-1]"),
+        LINE + r"propose: returns float64 of shape \(4,\): it must be None, or finite float64 of shape \(5,\)",
     ),
-    "a list": (STEP, "        return list(agent.state.theta)\n", r"m5\.py:\d+, propose: returns list: it must be None"),
-    "complex numbers": (STEP, "        return agent.state.theta + 1j\n", r"m5\.py:\d+, propose: returns complex128 of"),
-    "no number": (
-        STEP,
-        "        return agent.state.theta * np.log(-1.0 - gradient * gradient)\n",
-        r"m5\.py:(\d+, propose: returns|20, moved: RuntimeWarning)",
-    ),
+    "a list": (moves("list(agent.state.theta)"), LINE + "propose: returns list: it must be None"),
+    "complex numbers": (moves("agent.state.theta + 1j"), LINE + "propose: returns complex128 of"),
+    "no number": (NO_NUMBER, r"m5\.py:(\d+, propose: returns|20, moved: RuntimeWarning)"),
     "noise of another plan": (
-        ASKED,
-        ASKED.replace("agent.plan.noise", "0.5 * agent.plan.noise"),
+        (ASKS, ASKS.replace("agent.plan.noise", "0.5 * agent.plan.noise")),
         r"m5\.py:14, propose: asks gaussian .*which no planned event covers",
     ),
-    "a question of another width": (
-        ASKED,
-        ASKED.replace("agent.state.theta,", "agent.state.theta[:-1],"),
-        r"m5\.py:14, propose: .*point",
-    ),
-    "no measurement": (
-        ASKED,
-        "        answer = yield self.question(agent.id, agent.state.theta, agent.plan.noise)\n",
-        r"m5\.py.*propose",
-    ),
+    "a question of another width": ((ASKS, ASKS.replace("theta,", "theta[:-1],")), r"m5\.py:14, propose: .*point"),
+    "no measurement": ((f"Ask({ASKS})", ASKS), r"m5\.py.*propose"),
     "a plan of nothing": (
-        STEP,
-        STEP + "\n    def plan(self, agent, target):\n        return None\n",
-        r"m5\.py:\d+, plan: returns NoneType: it must be an AgentPlan",
+        adds("plan(self, agent, target)", "return None"),
+        LINE + "plan: returns NoneType: it must be an AgentPlan",
     ),
     "a model of nothing": (
-        STEP,
-        STEP + "\n    def model(self, agent):\n        pass\n",
-        r"m5\.py:\d+, model: returns NoneType: it must be finite float64",
+        adds("model(self, agent)", "pass"),
+        LINE + "model: returns NoneType: it must be finite float64",
     ),
     "a model of no number": (
-        STEP,
-        STEP + "\n    def model(self, agent):\n        return agent.state.theta * np.nan\n",
-        r"m5\.py:\d+, model: returns float64 of shape \(5,\), not all of it finite: it must be finite",
+        adds("model(self, agent)", "return agent.state.theta * np.nan"),
+        LINE + r"model: returns float64 of shape \(5,\), not all of it finite: it must be finite",
     ),
 }
 
@@ -104,7 +95,7 @@ def settings(people: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_told(mistake: str, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong, right, said = MISTAKES[mistake]
+    (wrong, right), said = MISTAKES[mistake]
     assert wrong in SOURCE
     write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
     with pytest.raises(AdmmnetError, match=said) as caught:

@@ -18,7 +18,15 @@ from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.running.closing import answer
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.readout import MOST_AVERAGED, TailAverage, _fixed_point, _from_fixed_point, average, check_answer
+from admmnet.running.readout import (
+    MOST_AVERAGED,
+    TailAverage,
+    _fixed_point,
+    _from_fixed_point,
+    average,
+    check_answer,
+    whole_steps,
+)
 from admmnet.solvers.radius import MOST
 from admmnet.transport import edge
 from admmnet.transport.local import LocalWorld
@@ -26,18 +34,8 @@ from admmnet.types import Matrix, Vector
 from tests.methods.recording import play as recorded
 from tests.methods.recording import write_problem
 
-GRAPHS = {
-    "ring": nx.cycle_graph(9),
-    "even ring": nx.cycle_graph(4),
-    "path": nx.path_graph(7),
-    "pair": nx.path_graph(2),
-    "star": nx.star_graph(6),
-    "complete": nx.complete_graph(5),
-    "petersen": nx.petersen_graph(),
-    "two hubs": nx.barbell_graph(4, 1),
-}
-
-play = partial(recorded, topology="ring:5", method="published")
+GRAPHS = [nx.cycle_graph(9), nx.path_graph(2), nx.star_graph(6), nx.complete_graph(5), nx.barbell_graph(4, 1)]
+play = partial(recorded, topology="ring:5", method="proven", loss="logistic")
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +64,8 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
         tail.add(round, vectors[round, :1], observer.heard)
     monkeypatch.setattr(edge, "collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
     monkeypatch.setattr(Observer, "judge", lambda *words: None)
-    plan: Any = SimpleNamespace(
-        settings=RunConfig(answer="tail"), graph=Graph(2, [(0, 1)]), method=SimpleNamespace(verb="exchange")
-    )
+    settings, method = RunConfig(answer="tail"), SimpleNamespace(verb="exchange")
+    plan: Any = SimpleNamespace(settings=settings, graph=Graph(2, [(0, 1)]), method=method)
     found = answer(plan, observer._transport, observer, tail, [], 6)
     np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)
     observer._transport.away = {}
@@ -78,7 +75,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"gate": "above-threshold", "gate_threshold": 0.2, "epsilon": 20.0, "rounds": 7}
-    result, _, said = play(problem, tmp_path / "run", method="proven", answer="tail", **words)
+    result, _, said = play(problem, tmp_path / "run", answer="tail", **words)
     last, history = np.zeros_like(result.theta), []
     for outgoing in said:
         last = np.array([last[i] if (v := outgoing[i]) is None else v for i in range(5)])
@@ -86,28 +83,6 @@ def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: P
     assert any(v is None for outgoing in said for v in outgoing.values())
     np.testing.assert_allclose(result.theta, np.mean(history[3:], axis=0), rtol=0, atol=1e-13)
     assert np.abs(result.theta - last).max() > 1e-3
-
-
-@pytest.mark.parametrize("answer", ["average", "last", "tail"])
-def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, tmp_path: Path) -> None:
-    from admmnet.data import DataSettings, load
-
-    words = {"method": "proven", "epsilon": 5.0, "rounds": 6, "answer": answer, "loss": "logistic"}
-    result, *_ = play(problem, tmp_path / "run", **words)
-    with np.load(tmp_path / "run" / "model.npz") as archive:
-        theta, consensus = archive["theta"], archive["consensus"]
-    np.testing.assert_array_equal(theta, result.theta)
-    np.testing.assert_allclose(consensus, theta.mean(axis=0), rtol=0, atol=1e-14)
-    data = load(DataSettings(data=str(problem)), 5, range(5))
-
-    def wrong(vector: Any) -> float:
-        return float(np.mean((data.X_test @ vector > 0) != (data.y_test > 0)))
-
-    assert [entry["test_error"] for entry in result.summary["per_agent"]] == [wrong(v) for v in theta]
-    assert result.summary["test_error"]["consensus"] == wrong(consensus)
-    X, y = (np.concatenate([data.shards[i][k] for i in range(5)]) for k in (0, 1))
-    loss = float(np.logaddexp(0.0, -y * (X @ consensus)).mean())
-    assert result.summary["train_loss"] == pytest.approx(loss, rel=1e-12)
 
 
 # the average along a tree
@@ -135,10 +110,9 @@ def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tu
     return found, numbers.tolist()
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("scale", [1e-13, 1.0, 1e6, 2.0**39])
-def test_the_average_along_a_tree_is_exact(name: str, scale: float) -> None:
-    graph = GRAPHS[name]
+@pytest.mark.parametrize("graph", GRAPHS, ids=len)
+@pytest.mark.parametrize("scale", [1e-13, 1.0, 2.0**39])
+def test_the_average_along_a_tree_is_exact(graph: nx.Graph, scale: float) -> None:
     theta = np.random.default_rng(len(graph)).standard_normal((len(graph), 4)) * scale / 4.0
     theta[0, 0], theta[1, 0] = -0.0, 2.0**-41  # half a step of the grid
     found, numbers = averaged(graph, theta)
@@ -152,12 +126,19 @@ def test_the_average_along_a_tree_is_exact(name: str, scale: float) -> None:
 def test_the_largest_vectors_of_most_agents_cannot_overflow() -> None:
     most = _fixed_point(np.array([MOST, -MOST, MOST - 0.25]))
     assert all(abs(int(word)) * MOST_AVERAGED < 2**63 for word in most)
-    whole = _fixed_point(np.array([0.4999999, -3.7]))
-    assert abs(int(whole[2])) <= 2**39
+    assert abs(int(_fixed_point(np.array([0.4999999, -3.7]))[2])) <= 2**39
     total = (most.astype(object) * MOST_AVERAGED).astype(np.int64)
     assert _from_fixed_point(total, MOST_AVERAGED).tolist() == [MOST, -MOST, MOST - 0.25]
+    check_answer("last", cast(Graph, range(MOST_AVERAGED + 1)))
     with pytest.raises(RequestError, match="adds up at most 2097152 agents exactly, this graph has 2097153"):
         check_answer("average", cast(Graph, range(MOST_AVERAGED + 1)))
+
+
+def test_a_move_by_whole_steps_moves_what_is_rounded_by_as_many() -> None:
+    """Halves, too: theorem N2 needs it."""
+    theta = np.array([0.5, -0.5, 1.5, 0.49, -0.51]) / 8
+    assert whole_steps(theta, 0.125).tolist() == [1, 0, 2, 0, -1]
+    assert (whole_steps(theta + 3 / 8, 0.125) == whole_steps(theta, 0.125) + 3).all()
 
 
 def test_who_never_spoke_is_not_in_the_average() -> None:
@@ -167,16 +148,13 @@ def test_who_never_spoke_is_not_in_the_average() -> None:
 
 
 def test_every_agent_of_a_run_holds_the_average(problem: Path, tmp_path: Path) -> None:
-    words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
+    words: dict[str, Any] = {"algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
     last, *_ = play(problem, tmp_path / "last", **words)
     result, *_ = play(problem, tmp_path / "average", answer="average", **words)
     assert (result.theta == exact_mean(last.theta)).all()
-    with np.load(tmp_path / "average" / "model.npz") as model:
-        assert model["consensus"].tolist() == result.theta[0].tolist()
     one, two = last.summary, result.summary
     assert two["bytes_sent"] == one["bytes_sent"] + 2 * 4 * 2 * 8 * 5
     assert two["test_error"]["std"] == 0.0
     assert two["test_error"]["mean"] == two["test_error"]["consensus"] == one["test_error"]["consensus"]
-    assert (tmp_path / "last/metrics.csv").read_bytes() == (tmp_path / "average/metrics.csv").read_bytes()
-    books = [(tmp_path / name / "ledger" / "agent-002.jsonl").read_bytes() for name in ("last", "average")]
-    assert books[0] == books[1]
+    for name in ("metrics.csv", "ledger/agent-002.jsonl"):
+        assert (tmp_path / "last" / name).read_bytes() == (tmp_path / "average" / name).read_bytes()

@@ -40,9 +40,8 @@ def test_no_spent_epsilon_looks_smaller_than_it_is(result: RunResult) -> None:
 
 
 def test_a_squared_error_is_no_share(result: RunResult) -> None:
-    squared = RunResult(
-        result.folder, RunSummary({**result.summary, "metric": "mean-squared-error"}, result.folder), result.theta
-    )
+    summary = RunSummary({**result.summary, "metric": "mean-squared-error"}, result.folder)
+    squared = RunResult(result.folder, summary, result.theta)
     error = result.summary["test_error"]["consensus"]
     assert (f"test_error={error:.2%}" in repr(result), f"test_error={error:.4g}" in repr(squared)) == (True, True)
 
@@ -60,6 +59,8 @@ def test_ledgers_frame_and_picture(result: RunResult, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(RequestError, match=r"pip install 'admmnet\[frames\]'"):
         result.to_dataframe()
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n")))
+    assert result.to_dataframe() == 1 + 3 * 6  # a head, and a row an agent and round
     pytest.importorskip("matplotlib")
     figure = result.plot(tmp_path / "a.png", panels="error, privacy")
     assert [axes.get_ylabel() for axes in figure.axes] == ["test error in %", "epsilon spent"]
@@ -68,33 +69,23 @@ def test_ledgers_frame_and_picture(result: RunResult, monkeypatch: pytest.Monkey
         result.plot(panels="errors")
 
 
-def test_the_frame_is_metrics_csv(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n")))
-    assert result.to_dataframe() == 1 + 3 * 6  # a head, and a row an agent and round
-
-
 ROWS = np.random.default_rng(5).normal(size=(400, 3))
 UP = ROWS @ [1.0, -2.0, 0.5] > 0.0
 
 
 def test_new_rows_in_memory(tmp_path: Path) -> None:
-    """Three forms of the same records: labels come back as they were given, and scores are those of the model."""
+    """Two forms of the same records: labels come back as they were given, and scores are those of the model."""
     common: dict[str, Any] = {"agents": 2, "seed": 0, "epsilon": 100.0, "no_test": True, "algorithm": "noisy-gd"}
     numbers = run(X=ROWS, y=np.where(UP, 1, -1), out=tmp_path / "numbers", **common)
-    assert numbers.model.feature_names == ("x1", "x2", "x3", "intercept")
     said = numbers.predict(ROWS)
     assert ((said > 0) == (ROWS @ numbers.model.consensus[:3] + numbers.model.consensus[3] > 0)).all()
     assert numbers.score(ROWS, np.where(UP, 1, -1)) == np.mean(said == np.where(UP, 1, -1)) > 0.9
     assert (numbers.predict(csr_array(ROWS), agent=1) == numbers.predict(ROWS, agent=1)).all()
-    words = np.where(UP, "up", "down").astype(object)
     with pytest.raises(RequestError, match="y is missing: give the labels of X"):
         numbers.score(ROWS, None)
     with pytest.raises(RequestError, match="X has 2 columns, expected 3"):
         numbers.predict(ROWS[:, :2])
-    texts = run(X=ROWS, y=words, positive="up", schema={"labels": ["down", "up"]}, out=tmp_path / "texts", **common)
-    assert texts.predict(ROWS).tolist() == np.where(said > 0, "up", "down").tolist()
-    assert texts.score(ROWS, words) == numbers.score(ROWS, np.where(UP, 1, -1))
-    pd = pytest.importorskip("pandas")
+    pd, words = pytest.importorskip("pandas"), np.where(UP, "up", "down").astype(object)
     frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
     named = run(data=frame.assign(way=words), label="way", out=tmp_path / "frame", **common)
     assert set(named.predict(frame)) == {"down", "up"}

@@ -10,19 +10,14 @@ import pytest
 
 from admmnet import run
 from admmnet.methods.joining import JoiningState
-from admmnet.record.folder import mean_of
+from admmnet.report.tables import run_text
 from admmnet.running.observer import JUDGED, far, standing
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.local import LocalTransport
 from tests.people_runs import one_by_one, write_people
+from tests.report_pages import words_of
 
 LIAR = 3
-
-
-def test_of_equal_rows_comes_what_they_are() -> None:
-    row, rows = np.array([0.1, 1 / 3, 1e-7]), np.random.default_rng(0).standard_normal((5, 3))
-    assert mean_of(np.tile(row, (7, 1))).tobytes() == row.tobytes()
-    assert mean_of(rows).tobytes() == rows.mean(axis=0).tobytes()
 
 
 def test_listeners_take_the_mean_of_those_that_speak() -> None:
@@ -36,16 +31,13 @@ def test_listeners_take_the_mean_of_those_that_speak() -> None:
     assert state.linear_term(1.0).tolist() == (2 * state.dual - 4 * centre).tolist()
 
 
-# who stands far from the others
-
-
-@pytest.mark.parametrize(("k", "width"), [(4, 10), (5, 4), (5, 105), (20, 30)])
+@pytest.mark.parametrize(("k", "width"), [(4, 10), (5, 4), (20, 30)])
 def test_noise_alone_stands_far_once_in_ten_thousand_times(k: int, width: int) -> None:
     """Of 2,000 draws 0.2 are expected; two or more: a chance of 2 %, at this seed not."""
     stream = np.random.default_rng(7)
     looks = [(standing(stream.standard_normal((k, width))) > far(width)).any() for _ in range(2000)]
     assert sum(looks) <= 1
-    wrong = stream.standard_normal((2000, k, width))
+    wrong = stream.standard_normal((500, k, width))
     wrong[:, 0] *= 2.0 * far(width)  # the power: one whose noise is that much larger
     assert np.mean([standing(rows)[0] > far(width) for rows in wrong]) > 0.5
     assert far(105) == 2.0
@@ -76,30 +68,20 @@ def test_of_equal_rows_another_one_stands_at_infinity() -> None:
     assert standing(rows).tolist() == [0, 0, 0, np.inf, 0]
 
 
-# in whole runs
-
-
-def lying(exchange: Any) -> Any:
-    """Exchange in which agent LIAR says ten thousand everywhere, whatever it found."""
-
-    def told(self: LocalTransport, outgoing: Outgoing, round: int, *words: Any) -> Inbox:
-        return exchange(  # type: ignore[no-any-return]
-            self, {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()}, round, *words
-        )
-
-    return told
-
-
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from admmnet.report.tables import run_text
-    from tests.report_pages import words_of
+    """One says ten thousand everywhere, whatever it found; sums show no agent's own vector."""
+    exchange = LocalTransport.exchange
+
+    def lying(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+        said = {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()}
+        return exchange(self, said, round)
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
     honest = run(**common, out=str(tmp_path / "honest"))
     assert honest.summary["far_from_others"] == {}
     one_by_one(monkeypatch)
-    monkeypatch.setattr(LocalTransport, "exchange", lying(LocalTransport.exchange))
+    monkeypatch.setattr(LocalTransport, "exchange", lying)
     found = run(**common, out=str(tmp_path / "lied"))
     assert list(found.summary["far_from_others"]) == [str(LIAR)]
     (note,) = (note for note in found.summary["notes"] if "as far from the middle" in note)

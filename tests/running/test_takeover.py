@@ -22,6 +22,8 @@ from tests.people_runs import Stop, stopping
 from tests.running.raw_runs import loader, raw_config
 
 PRIVATE: dict[str, Any] = {"seed": None, "private": True, "no_test": True}
+MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
+CENSUS: dict[str, Any] = {"data": "census", "encode": "declared", "load": None}
 
 
 def go(out: Path, *, load: Any = loader, **others: Any) -> RunResult:
@@ -29,7 +31,7 @@ def go(out: Path, *, load: Any = loader, **others: Any) -> RunResult:
 
 
 def take(folder: Path, out: Path, **others: Any) -> RunResult:
-    return go(out, encode=f"from:{folder}", **{"whiten": "auto", **others})
+    return go(out, **{"whiten": "auto", **others, "encode": f"from:{folder}"})
 
 
 @pytest.fixture(scope="module")
@@ -40,55 +42,38 @@ def paid(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return place / "run", place / "account"
 
 
-@pytest.fixture
-def account(paid: tuple[Path, Path], tmp_path: Path) -> str:
-    """The same account, for one test."""
-    return str(shutil.copytree(paid[1], tmp_path / "account"))
-
-
 @pytest.mark.parametrize("algorithm", ["pp-admm", "noisy-gd"])
-def test_a_private_run_on_the_account_that_has_paid(
-    algorithm: str, paid: tuple[Path, Path], account: str, tmp_path: Path
-) -> None:
+def test_a_private_run_on_the_account_that_has_paid(algorithm: str, paid: tuple[Path, Path], tmp_path: Path) -> None:
+    account = str(shutil.copytree(paid[1], tmp_path / "account"))
     result = take(paid[0], tmp_path / "two", algorithm=algorithm, account=account, epsilon=2.0, **PRIVATE)
     before, after = read_found(paid[0])[1], read_found(result.folder)[1]
     assert (after.encoding, after.source, after.stages) == (before.encoding, before.source, ())
     assert after.whitening is not None
-    assert before.whitening is not None
-    assert np.array_equal(after.whitening, before.whitening)
+    assert np.array_equal(after.whitening, before.whitening)  # type: ignore[arg-type]
     for book in read_run(result.folder).ledgers.values():
         assert next(round for round, _, _ in book.events) == 0
-        assert book.header["preprocessing"] == "private"
+        assert (book.header["preprocessing"], "stages" in book.header) == ("private", False)
         assert book.header["encoding_from"] == manifest_digest(paid[0]) == after.encoding_from
-        assert "stages" not in book.header
     assert result.summary["privacy"]["account_epsilon_spent"] <= 2.0 * (1.0 + 1e-9)
     assert "taken over from" in " ".join(result.summary["notes"])
     third = take(result.folder, tmp_path / "three", account=account, epsilon=2.5, **PRIVATE)
     assert read_found(third.folder)[1].encoding == before.encoding
 
 
-def test_rows_are_those_of_the_other_run(paid: tuple[Path, Path], tmp_path: Path) -> None:
-    """A simulation may take anything that was released; masks are bound to it."""
-    for how in ({}, {"trust": "masked", "colluders": 1}):
-        result = take(paid[0], tmp_path / f"run{len(how)}", rounds=6, **how)
+def test_a_simulation_may_take_anything_that_was_released(paid: tuple[Path, Path], tmp_path: Path) -> None:
+    """Rows are those of the other run; masks are bound to it, and whitening is left out, or measured besides."""
+    for name, how in (("plain", {}), ("masked", MASKED)):
+        result = take(paid[0], tmp_path / name, rounds=6, **how)
         assert result.summary["test_error"]["consensus"] < 0.25
-
-
-@pytest.mark.parametrize("whiten", ["off", "on"])
-def test_whitening_is_left_out_or_measured_besides(whiten: str, paid: tuple[Path, Path], tmp_path: Path) -> None:
     plain = take(paid[0], tmp_path / "off", whiten="off").folder
     assert read_found(plain)[1].whitening is None
-    if whiten == "on":
-        found = read_found(take(plain, tmp_path / "on", whiten="on").folder)[1]
-        assert found.whitening is not None
-        assert found.stages == ("whiten",)
+    found = read_found(take(plain, tmp_path / "on", whiten="on").folder)[1]
+    assert (found.whitening is None, found.stages) == (False, ("whiten",))
 
 
 def test_whitening_alone_is_taken_over(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"data": "census", "encode": "declared", "load": None, "rounds": 2}
-    one = go(tmp_path / "one", **how).folder
-    del how["encode"]
-    found = read_found(take(one, tmp_path / "two", **how).folder)[1]
+    one = go(tmp_path / "one", **CENSUS, rounds=2).folder
+    found = read_found(take(one, tmp_path / "two", **CENSUS, rounds=2).folder)[1]
     assert found.encoding is None
     assert np.array_equal(found.whitening, read_found(one)[1].whitening)  # type: ignore[arg-type]
 
@@ -122,40 +107,46 @@ def drafted(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records
     return replace(loader(settings, agents, mine), preprocessing="data-dependent")
 
 
-def test_columns_must_be_the_same(paid: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="'height' here alone; 'x0' there alone"):
-        take(paid[0], tmp_path / "run", load=renamed)
-    with pytest.raises(RequestError, match="there alone"):
-        take(paid[0], tmp_path / "run", data="census", load=None)
+FOUR: dict[str, Any] = {"agents": 4, "topology": "ring:4", "algorithm": "noisy-gd", "trust": "masked", "colluders": 2}
+ACCOUNT = "it costs nothing on the account that has paid for it alone"
 
 
 @pytest.mark.parametrize(
-    ("how", "match"),
+    ("how", "then", "match"),
     [
-        ({}, "it is a simulation, which protects nothing"),
-        ({"load": drafted}, "its columns were read from the records"),
-        ({"encode": "declared", "whiten": "off", "data": "census", "load": None}, "has measured nothing"),
-        ({**PRIVATE, "trust": "masked", "colluders": 1}, "masked against 1 colluders.*no trust"),
-        (PRIVATE, "it costs nothing on the account that has paid for it alone"),
+        ({}, {}, "it is a simulation, which protects nothing"),
+        ({"load": drafted}, {}, "its columns were read from the records"),
+        (CENSUS | {"whiten": "off"}, {}, "has measured nothing"),
+        (PRIVATE | MASKED, {}, "masked against 1 colluders, and this run asks for no trust"),
+        (PRIVATE | MASKED, FOUR, "against 1 colluders, and this run asks for trust against 2 colluders"),
+        (PRIVATE | MASKED, MASKED, ACCOUNT),
+        (PRIVATE, {}, ACCOUNT),
     ],
 )
-def test_from_whom_a_private_run_takes_nothing(how: dict[str, Any], match: str, tmp_path: Path) -> None:
-    own = {"account": str(tmp_path / "own")} if "private" in how else {}
-    go(tmp_path / "one", **how, **own)
+def test_from_whom_a_private_run_takes_nothing(
+    how: dict[str, Any], then: dict[str, Any], match: str, tmp_path: Path
+) -> None:
+    """Whatever was paid for elsewhere, or protects less."""
+    go(tmp_path / "one", **how, **({"account": str(tmp_path / "own")} if "private" in how else {}))
     for other in ({"no_account": True}, {"account": str(tmp_path / "other")}):
-        if own or "account" in other:
-            with pytest.raises(RequestError, match=match):
-                take(tmp_path / "one", tmp_path / "two", **PRIVATE, **other)
+        with pytest.raises(RequestError, match=match):
+            take(tmp_path / "one", tmp_path / "two", **PRIVATE, **then, **other)
 
 
-def test_the_other_must_be_a_finished_run_that_verifies(paid: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="nowhere is no run folder"):
-        take(tmp_path / "nowhere", tmp_path / "run")
+def test_the_other_must_be_a_finished_run_of_the_same_columns_that_verifies(
+    paid: tuple[Path, Path], tmp_path: Path
+) -> None:
     one = Path(shutil.copytree(paid[0], tmp_path / "one"))
     (one / "whitening.npy").write_bytes(b"")
-    with pytest.raises(RequestError, match=r"whitening\.npy"):
-        take(one, tmp_path / "run")
+    refused: list[tuple[Path, dict[str, Any], str]] = [
+        (paid[0], {"load": renamed}, "'height' here alone; 'x0' there alone"),
+        (paid[0], CENSUS, "there alone"),
+        (tmp_path / "nowhere", {}, "nowhere is no run folder"),
+        (one, {}, r"whitening\.npy"),
+        (paid[0], {"algorithm": "pp-admm", "method": "published"}, r"encode = 'from:.*does not go with algorithm"),
+    ]
+    for folder, how, match in refused:
+        with pytest.raises(RequestError, match=match):
+            take(folder, tmp_path / "run", **how)
     with pytest.raises(RequestError, match="encode = 'from:' is not allowed"):
         raw_config(tmp_path / "run").changed(encode="from:")
-    with pytest.raises(RequestError, match=r"encode = 'from:.*does not go with algorithm = 'pp-admm'"):
-        take(paid[0], tmp_path / "run", algorithm="pp-admm", method="published")

@@ -47,10 +47,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "pp-admm": {},
     "output": {"release": "output", "proximal": 0.0},
     "published": {"method": "published"},
-    "noisy-gd": {"algorithm": "noisy-gd"},
     "logistic": {"algorithm": "noisy-gd", "loss": "logistic", "topology": "ring:20", "split": "iid"},
     "blocks": {"block": 6},
-    "five": {"topology": "ring:5"},
     "two": {"topology": "complete:2", "algorithm": "noisy-gd"},
 }
 
@@ -92,7 +90,7 @@ def test_an_agent_whose_budget_is_used_up_is_silent_by_rows_too(
 
     monkeypatch.setattr(Ledger, "affords", poor)
     monkeypatch.setattr(Ledger, "state", property(lambda ledger: (state(ledger), ledger.path.name)))
-    settings = {**UNEVEN, "algorithm": algorithm, "rounds": 6}
+    settings = {**UNEVEN, "topology": "ring:6", "algorithm": algorithm, "rounds": 6}
     rows = place.whole("rows", **settings)
     one_by_one(monkeypatch)
     assert_same(rows, place.whole("single", **settings))
@@ -106,7 +104,7 @@ def test_an_agent_whose_budget_is_used_up_is_silent_by_rows_too(
 def test_a_run_goes_on_by_rows_and_one_by_one(
     algorithm: str, place: Place, went: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {**UNEVEN, "algorithm": algorithm}
+    settings = {**UNEVEN, "topology": "ring:6", "algorithm": algorithm}
     whole = place.whole("whole", **settings)
     folder = place.interrupted("cut", 2, **settings)
     one_by_one(monkeypatch)
@@ -117,14 +115,12 @@ def test_a_run_goes_on_by_rows_and_one_by_one(
     assert went[:3] == [True, True, False]
 
 
-@pytest.mark.parametrize("settings", [{"drop": 0.1}, {"algorithm": "ipp-admm"}], ids=["faults", "another method"])
+@pytest.mark.parametrize(
+    "settings", [{"drop": 0.1}, {"algorithm": "ipp-admm"}, {"algorithm": "tests.running.test_together:Derived"}]
+)
 def test_others_go_one_by_one(settings: dict[str, Any], place: Place, went: list[bool]) -> None:
+    """Also a derived method, whose base goes by rows."""
     place.whole("run", **{**UNEVEN, **settings, "split": "iid", "rounds": 2})
-    assert not any(went)
-
-
-def test_a_derived_method_does_not_go_by_rows_because_its_base_does(place: Place, went: list[bool]) -> None:
-    place.whole("run", **UNEVEN, algorithm="tests.running.test_together:Derived", rounds=2)
     assert not any(went)
 
 

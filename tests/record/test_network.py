@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from dataclasses import replace
@@ -15,17 +14,15 @@ import pytest
 from msgspec import structs
 
 from admmnet import RunConfig, run
-from admmnet.errors import RequestError
 from admmnet.graph.tree import spanning_tree
 from admmnet.methods.dp_dsgd import DPDSGD
-from admmnet.privacy.events import DiscreteGaussian
-from admmnet.privacy.network.shifts import GossipFlow
-from admmnet.privacy.network.views import MOST_SETS, sets_of
+from admmnet.privacy.network.views import MOST_SETS
 from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
 from admmnet.running.observer import Observer
 from tests.command_runs import Admmnet
-from tests.interrupted_runs import Place, write_people
+from tests.interrupted_runs import Place
+from tests.people_runs import summary_of
 
 COMMON: dict[str, Any] = {"topology": "path:6", "rounds": 5, "epsilon": 2.0, "delta": 1e-4, "seed": 2, "show": "end"}
 GOSSIP: dict[str, Any] = {"algorithm": "dp-dsgd", "mixing": "network", "loss": "logistic"}
@@ -47,36 +44,35 @@ def gossip(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return played(people, tmp_path_factory.mktemp("gossip") / "run", **GOSSIP)
 
 
+@pytest.fixture(scope="module")
+def sums(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(people, tmp_path_factory.mktemp("sums") / "run", **SUMS, topology="grid:2x3")
+
+
 def test_both_sentences_and_every_pair(gossip: Path, admmnet: Admmnet) -> None:
-    said = admmnet.ok("ledger", "network", gossip)
-    mode, *_, why, which = said.out.splitlines()
-    assert mode.startswith("mode:       simulation, seed 2: ")
+    said = admmnet.ok("ledger", "network", gossip).out
+    assert said.startswith("mode:       simulation, seed 2: ")
     for line in ("everybody: +epsilon 2", "epsilon neighbours: +2", "epsilon strangers: +[0-9.]+", "sets: +6"):
-        assert re.search(rf"^{line}$", said.out, re.MULTILINE), line
-    assert "needs encrypted links and --show end; in this simulation, as if links were encrypted" in why
-    assert which == "budgets and verdicts use the epsilon of everybody together (docs/network-ledger.md)"
-    facts = json.loads(admmnet("ledger", "network", gossip, "--json", "--colluders", 2).out)
-    assert (facts["mode"], facts["seeded"]) == ("simulation", True)
+        assert re.search(rf"^{line}$", said, re.MULTILINE), line
+    assert "needs encrypted links and --show end; in this simulation, as if links were encrypted" in said
+    assert "budgets and verdicts use the epsilon of everybody together" in said.splitlines()[-1]
+    facts = admmnet.json("ledger", "network", gossip, "--colluders", 2)
     assert (facts["sets"], facts["all_sets"], facts["everybody"]["epsilon"]) == (15, True, pytest.approx(2.0, rel=1e-6))
     assert len(facts["pairs"]) == 15 * 4
     for pair in facts["pairs"]:
         near = any(abs(pair["agent"] - i) == 1 for i in pair["observers"])
-        assert (pair["distance"] == 1) is near
-        assert near is (pair["epsilon"] == pytest.approx(2.0, rel=1e-5))
+        assert (pair["distance"] == 1) is near is (pair["epsilon"] == pytest.approx(2.0, rel=1e-5))
         assert pair["mu_linear"] <= pair["mu"]
-    alone = json.loads(admmnet("ledger", "network", gossip, "--observers", "5", "--json").out)["pairs"]
-    (one,) = {tuple(pair["observers"]) for pair in alone}
-    assert one == (5,)
-    for wrong in (("--colluders", "6"), ("--observers", "0:9"), ("--observers", "x")):
+    alone = admmnet.json("ledger", "network", gossip, "--observers", "5")["pairs"]
+    assert {tuple(pair["observers"]) for pair in alone} == {(5,)}
+    assert {pair["agent"] for pair in alone} == {0, 1, 2, 3, 4}
+    for wrong in (("--colluders", 0), ("--colluders", 6), ("--observers", "0:9"), ("--observers", "x")):
         assert wrong[0] in admmnet.refused("ledger", "network", gossip, *wrong)
 
 
-@pytest.mark.parametrize("words", [GOSSIP, SUMS], ids=["gossip", "sums"])
-def test_the_summary_has_the_figures_of_one_agent_alone(
-    words: dict[str, Any], people: str, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    folder = played(people, tmp_path / "run", **words)
-    read = read_run(folder)
+@pytest.mark.parametrize("name", ["gossip", "sums"])
+def test_the_summary_has_the_figures_of_one_agent_alone(name: str, request: pytest.FixtureRequest) -> None:
+    read = read_run(request.getfixturevalue(name))
     assert read.summary is not None
     said, network = read.summary.privacy.network, network_of(read)
     assert said is not None
@@ -85,33 +81,20 @@ def test_the_summary_has_the_figures_of_one_agent_alone(
     assert (said.sets, said.of, said.colluders) == (6, 6, 1)
     assert said.epsilon_worst == pytest.approx(max(one.epsilon for one in found.learned), rel=1e-9)
     assert (tuple(said.observers), said.agent) in {(one.observers, one.agent) for one in found.learned}
-    admmnet.ok("ledger", "verify", folder)
+    assert network.affords(WORK) > MOST_SETS
     assert network_fault(read) is None
     for factor, fault in ((0.9999, True), (1.0 - 1e-12, False), (1.0009, False), (1.0011, True)):
-        for name in ("epsilon_worst", "epsilon_mean"):
-            other = structs.replace(said, **{name: factor * getattr(said, name)})
+        for figure in ("epsilon_worst", "epsilon_mean"):
+            other = structs.replace(said, **{figure: factor * getattr(said, figure)})
             privacy = structs.replace(read.summary.privacy, network=other)
             edited = replace(read, summary=structs.replace(read.summary, privacy=privacy))
-            assert (f"privacy.network.{name} is" in str(network_fault(edited))) is fault
-    shown = played(people, tmp_path / "shown", **words, show="rounds")
-    summary = read_run(shown).summary
-    assert summary is not None
-    assert summary.privacy.network is None
-
-
-def test_so_many_sets_are_tried_as_minutes_allow(people: str, tmp_path: Path) -> None:
-    network = network_of(read_run(played(people, tmp_path / "run", **GOSSIP)))
-    assert not isinstance(network, str)
-    assert network.affords(WORK) > MOST_SETS
-    assert isinstance(network.flow, GossipFlow)
-    slow = replace(network, flow=replace(network.flow, rounds=10**7))
-    assert slow.affords(WORK) == 0
-    assert sets_of(6, 2, 3)[1] is False
-    assert len(sets_of(6, 2, 3)[0]) <= 3
+            assert (f"privacy.network.{figure} is" in str(network_fault(edited))) is fault
+    unproven = structs.replace(read.summary, privacy=structs.replace(read.summary.privacy, epsilon_spent=None))
+    assert "by the ledgers there is none" in str(network_fault(replace(read, summary=unproven)))
 
 
 def test_with_show_end_nobody_s_own_vector_is_collected(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gossip: Path, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[Any] = []
     plain = Observer._collect
@@ -125,33 +108,29 @@ def test_with_show_end_nobody_s_own_vector_is_collected(
     assert reported
     assert all(theta is None for theta in reported)
     rows = list(csv.DictReader((folder / "metrics.csv").read_text().splitlines()))
-    assert [row["agent"] for row in rows] == [str(i) for i in range(-1, 6)]
-    assert {row["round"] for row in rows} == {"4"}
+    assert [(row["round"], row["agent"]) for row in rows] == [("4", str(i)) for i in range(-1, 6)]
     assert "train_loss" not in rows[0]
-    summary = json.loads((folder / "summary.json").read_text())
+    summary = summary_of(folder)
     errors = {summary["test_error"]["consensus"], *(one["test_error"] for one in summary["per_agent"])}
     assert errors == {float(rows[0]["test_error"])}
-    assert summary["far_from_others"] == {}
-    assert summary.get("train_loss") is None
-    with np.load(folder / "model.npz") as model:
-        assert (model["theta"] == model["theta"][0]).all()
-        assert model["theta"][0].any()
+    assert (summary["far_from_others"], summary.get("train_loss")) == ({}, None)
     shown = played(people, tmp_path / "shown", **GOSSIP, show="rounds")
+    assert read_run(shown).summary["privacy"]["network"] is None  # type: ignore[index]
     with np.load(shown / "model.npz") as model, np.load(folder / "model.npz") as quiet:
+        assert (quiet["theta"] == quiet["theta"][0]).all()
+        assert quiet["theta"][0].any()
         assert (model["consensus"] == quiet["consensus"]).all()
 
 
-def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path) -> None:
+def test_sums_tell_what_the_parts_of_the_tree_add_up(sums: Path) -> None:
     """Theorem N1, from the ledgers' events alone."""
-    folder = played(people, tmp_path / "run", **SUMS, topology="grid:2x3")
-    network = network_of(read_run(folder))
+    read = read_run(sums)
+    network = network_of(read)
     assert not isinstance(network, str), network
     tree = spanning_tree(network.graph)
     assert tree is not None
     found = {(one.observers, one.agent): one for one in find(network, 1).learned}
-    events: dict[int, list[Any]]
-    events = {int(own.header["agent"]): [e for _, e, _ in own.events] for own in read_run(folder).ledgers.values()}
-    assert all(isinstance(event, DiscreteGaussian) for own in events.values() for event in own)
+    events: dict[int, list[Any]] = {own.header["agent"]: [e for _, e, _ in own.events] for own in read.ledgers.values()}
     assert len(found) == 30
     edges = {i: {int(j) for j in range(6) if tree.parent[i] == j or tree.parent[j] == i} for i in range(6)}
     for (observers, u), one in found.items():
@@ -163,8 +142,6 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
         assert one.mu == pytest.approx(math.sqrt(sum(squares)), rel=1e-8)
         assert one.mu_linear is None
     assert min(one.share for one in found.values()) < 0.5
-    quiet = json.loads((folder / "summary.json").read_text())
-    assert quiet["test_error"]["consensus"] == quiet["per_agent"][0]["test_error"] is not None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +151,7 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(people: str, tmp_path: Path
         ({**GOSSIP, "mixing": "plain"}, "run with --mixing network"),
         ({**GOSSIP, "drop": 0.2}, "simulated trouble"),
         ({"algorithm": "pp-admm"}, "no theorem on neighbours alone covers the messages of pp-admm"),
-        ({**GOSSIP, "algorithm": "tests.running.test_network_ledger:Leaking"}, "is not ours"),
+        ({**GOSSIP, "algorithm": "tests.record.test_network:Leaking"}, "is not ours"),
         ({**SUMS, "trust": "masked", "colluders": 1}, "masked sums"),
     ],
     ids=["rounds", "plain", "trouble", "pp-admm", "method", "masked"],
@@ -183,45 +160,40 @@ def test_a_dash_has_its_reason(
     settings: dict[str, Any], reason: str, people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     folder = played(people, tmp_path / "run", **settings)
-    said = admmnet.ok("ledger", "network", folder)
-    assert re.search(r"^network: +-$", said.out, re.MULTILINE)
-    assert reason in said.out
-    assert json.loads(admmnet("ledger", "network", folder, "--json").out)["network"] is None
+    said = admmnet.ok("ledger", "network", folder).out
+    assert re.search(r"^network: +-$", said, re.MULTILINE)
+    assert reason in said
+    assert admmnet.json("ledger", "network", folder)["network"] is None
 
 
-def test_nothing_proven_or_several_starts_is_a_dash(gossip: Path) -> None:
+def test_what_no_theorem_speaks_of_is_a_dash(gossip: Path) -> None:
     read = read_run(gossip)
     summary = read.summary
     assert summary is not None
-    unproven = structs.replace(summary, privacy=structs.replace(summary.privacy, epsilon_spent=None))
-    for other, reason in (
-        (unproven, "nothing is proven of this run"),
-        (structs.replace(summary, away={"3": ["1-2"]}), "agents took no part in some rounds"),
-    ):
-        assert reason in str(network_of(replace(read, summary=other)))
+
+    def reason(**changes: Any) -> str:
+        return str(network_of(replace(read, summary=structs.replace(summary, **changes))))
+
+    assert "nothing is proven of this run" in reason(privacy=structs.replace(summary.privacy, epsilon_spent=None))
+    assert "took no part in some rounds" in reason(away={"3": ["1-2"]})
+    assert "MPI sends in clear" in reason(transport="mpi")
+    assert "ZeroMQ without keys" in reason(transport="zmq")
+    assert not isinstance(network_of(replace(read, summary=structs.replace(summary, encrypted=True))), str)
     early = {name: replace(own, events=own.events[:-1]) for name, own in read.ledgers.items()}
     foreign = {name: replace(own, header=own.header | {"loss": "others:Theirs"}) for name, own in read.ledgers.items()}
+    staged = {name: replace(own, header=own.header | {"stages": ["whiten"]}) for name, own in read.ledgers.items()}
     assert "the loss comes from elsewhere" in str(network_of(replace(read, ledgers=foreign)))
     assert "its rounds are not T equal ones" in str(network_of(replace(read, ledgers=early)))
-
-
-def test_what_does_not_go_together_is_refused_before_the_run() -> None:
-    for wrong, told in (
-        ({"show": "end", "answer": "last"}, "show = 'end' goes with answer = 'average'"),
-        ({**GOSSIP, "sample_rate": 0.5}, "mixing = 'network' goes with"),
-        ({**GOSSIP, "gossip_steps": 2}, "mixing = 'network' goes with"),
-    ):
-        with pytest.raises(RequestError, match=told):
-            RunConfig(**wrong)
+    assert "sums before the first round" in str(network_of(replace(read, ledgers=staged)))
 
 
 def test_an_interruption_and_a_journal_have_no_figure(place: Place, admmnet: Admmnet) -> None:
     """No theorem speaks of several starts; and hashes in a journal tell what messages leave out."""
-    write_people(place.data)
     how: dict[str, Any] = {"algorithm": "noisy-gd", "show": "end", "answer": "average", "seed": None, "private": True}
     folder = place.resume(place.interrupted("cut", 2, **how))
     assert "went on after an interruption" in admmnet.ok("ledger", "network", folder).out
     whole = place.whole("whole", **how)
+    assert summary_of(whole)["privacy"].get("network") is None, "agents of one process have one memory"
     assert "interruption" not in admmnet.ok("ledger", "network", whole).out
     (whole / "journal.bin").touch()
     assert "a journal lies in" in admmnet.ok("ledger", "network", whole).out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,58 +13,47 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
+from admmnet.predict.apply import NewData, evaluate, predict, read_model
 from tests.command_runs import Admmnet
 from tests.trained_models import SCHEMA, by_hand, people, table_of, trained_on_people
 
-# labels
+
+@pytest.fixture
+def new(tmp_path: Path) -> Path:
+    """Twenty people with labels."""
+    return people(tmp_path / "new.csv", 20, 5, 30, 70)
 
 
-def test_labels_are_needed_for_errors_alone(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 20, 5, 30, 70, label=False)
-    assert "new.csv has no column 'sick'" in admmnet.refused("evaluate", people_run, "--data", new)
-    bare = predict(read_model(people_run), NewData(data=str(new)))
+def test_labels_are_needed_for_errors_alone_and_may_have_another_name(
+    people_run: Path, new: Path, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    model, text = read_model(people_run), new.read_text(encoding="utf-8")
+    expected, error = predict(model, NewData(data=str(new))), evaluate(model, NewData(data=str(new)))["error"]
+    bare = people(tmp_path / "bare.csv", 20, 5, 30, 70, label=False)
     odd = tmp_path / "odd.csv"
-    lines = new.read_text(encoding="utf-8").splitlines()
-    odd.write_text("\n".join([lines[0] + ",sick", *(f"{line},who knows" for line in lines[1:])]), encoding="utf-8")
-    np.testing.assert_array_equal(predict(read_model(people_run), NewData(data=str(odd))).score, bare.score)
+    odd.write_text(re.sub(",(yes|no)\n", ",who knows\n", text), encoding="utf-8")
+    for other in (bare, odd):
+        np.testing.assert_array_equal(predict(model, NewData(data=str(other))).score, expected.score)
+    assert "bare.csv has no column 'sick'" in admmnet.refused("evaluate", people_run, "--data", bare)
     message = admmnet.refused("evaluate", people_run, "--data", odd)
     assert "odd.csv, line 2, column 'sick': undeclared label 'who knows'" in message
-
-
-def test_the_label_column_may_have_another_name(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 20, 5, 30, 70)
-    model = read_model(people_run)
-    expected = evaluate(model, NewData(data=str(new)))["error"]
-    new.write_text(new.read_text(encoding="utf-8").replace("sick", "state"), encoding="utf-8")
-    assert evaluate(model, NewData(data=str(new), label="state"))["error"] == expected
-    assert len(predict(model, NewData(data=str(new), label="state")).row) == 20
+    new.write_text(text.replace("sick", "state"), encoding="utf-8")
+    assert evaluate(model, NewData(data=str(new), label="state"))["error"] == error
     assert "has no column 'sick'" in admmnet.refused("evaluate", people_run, "--data", new)
 
 
-def test_flags_that_only_the_run_may_set_are_unknown(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 20, 5, 30, 70)
-    for flag in ("--positive=no", "--features=9", "--no-intercept"):
-        assert f"{flag.partition('=')[0]} is gone" in admmnet.refused("evaluate", people_run, "--data", new, flag)
-    assert "--label y goes with a csv" in admmnet.refused("predict", people_run, "--data", "census", "--label", "y")
-
-
-# the commands
-
-
-def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+def test_evaluate_prints_what_json_holds(people_run: Path, new: Path, admmnet: Admmnet) -> None:
     words = ["evaluate", str(people_run), "--data", str(new)]
     facts = admmnet.json(*words)
     figures = ["error", "majority_error", "one_class", "log_loss", "confusion", "per_agent"]
     assert list(facts) == ["run", "task", "metric", "data", *figures]
     assert list(facts["error"]) == ["consensus", "mean", "std"]
-    assert facts["data"] == {"name": "new.csv", "part": "all", "rows": 40, "negative": "no", "positive": "yes"}
+    assert facts["data"] == {"name": "new.csv", "part": "all", "rows": 20, "negative": "no", "positive": "yes"}
     assert [entry["agent"] for entry in facts["per_agent"]] == [0, 1]
     said = admmnet.ok(*words)
     assert said.err == ""
     for shown in (
-        "data: name new.csv, part all, rows 40, negative no, positive yes",
+        "data: name new.csv, part all, rows 20, negative no, positive yes",
         f"error: consensus {100 * facts['error']['consensus']:.2f}%, ",
         f"majority error: {100 * facts['majority_error']:.2f}%",
         f"log loss: {facts['log_loss']:.4g}",
@@ -72,29 +62,33 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, admmn
         assert shown in " ".join(said.out.split())
 
 
-def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 40, 5, 30, 70, label=False)
+def test_predict_writes_one_line_a_row(people_run: Path, new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     words = ["predict", str(people_run), "--data", str(new)]
     printed = admmnet.ok(*words).out
     assert admmnet.ok(*words, "-o", tmp_path / "out.csv").out == ""
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == printed
     rows = table_of(printed)
     assert list(rows[0]) == ["row", "score", "probability", "prediction"]
-    assert [int(row["row"]) for row in rows] == list(range(1, 41))
-    found = predict(read_model(people_run), NewData(data=str(new)))
-    assert [float(row["score"]) for row in rows] == found.score.tolist()
+    assert [int(row["row"]) for row in rows] == list(range(1, 21))
+    model = read_model(people_run)
+    assert [float(row["score"]) for row in rows] == predict(model, NewData(data=str(new))).score.tolist()
     for row in rows:
         score = float(row["score"])
         assert float(row["probability"]) == pytest.approx(1 / (1 + math.exp(-score)), rel=1e-12)
         assert row["prediction"] == ("yes" if score > 0 else "no")
     assert {row["prediction"] for row in rows} == {"yes", "no"}
+    huge = predict(replace(model, consensus=1e5 * model.consensus), NewData(data=str(new))).probability
+    assert {0.0, 1.0} <= set(np.round(huge, 6).tolist())
+    before = new.read_bytes()
+    assert "is the file of --data" in admmnet.refused(*words, "-o", new)
+    assert new.read_bytes() == before
+    assert "cannot write" in admmnet.refused(*words, "-o", tmp_path / "no" / "out.csv")
 
 
-def test_one_agents_vector(tmp_path: Path, admmnet: Admmnet) -> None:
-    people_run = trained_on_people(tmp_path, schema=SCHEMA, answer="last")
-    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
-    model = read_model(people_run)
-    words = ["predict", str(people_run), "--data", str(new), "--agent"]
+def test_one_agents_vector(new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    folder = trained_on_people(tmp_path, schema=SCHEMA, answer="last")
+    model = read_model(folder)
+    words = ["predict", str(folder), "--data", str(new), "--agent"]
     for agent in (0, 1):
         score = [float(row["score"]) for row in table_of(admmnet.ok(*words, agent).out)]
         np.testing.assert_allclose(score, by_hand(new, 0, 100, model.theta[agent]), rtol=1e-12)
@@ -103,49 +97,28 @@ def test_one_agents_vector(tmp_path: Path, admmnet: Admmnet) -> None:
         assert f"--agent {stranger}: the run has the agents 0 to 1" in admmnet.refused(*words, stranger)
 
 
-def test_predict_leaves_its_input_alone(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
-    before = new.read_bytes()
-    assert "is the file of --data" in admmnet.refused("predict", people_run, "--data", new, "-o", new)
-    assert new.read_bytes() == before
-    assert "cannot write" in admmnet.refused("predict", people_run, "--data", new, "-o", tmp_path / "no" / "out.csv")
-
-
-def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: Path) -> None:
-    model = read_model(people_run)
-    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
-    huge = Model(model.folder, model.theta, 1e5 * model.consensus, model.feature_names, model.config, None)
-    probability = predict(huge, NewData(data=str(new))).probability
-    assert np.all((probability >= 0) & (probability <= 1))
-    assert {0.0, 1.0} <= set(np.round(probability, 6).tolist())
-
-
-def test_words_of_the_commands(people_run: Path, admmnet: Admmnet) -> None:
+def test_wrong_words(people_run: Path, new: Path, admmnet: Admmnet) -> None:
     assert "Missing option '--data'" in admmnet.refused("evaluate", people_run)
     for words in (("evaluate", "nothing-here", "--data", "census"), ("model", "show", "nothing-here")):
         assert "there is nothing of the name nothing-here: name the folder of a finished run" in admmnet.refused(*words)
-    assert "'--part': 'half' is not one of" in admmnet.refused(
-        "evaluate", people_run, "--data", "census", "--part", "half"
-    )
+    census = (people_run, "--data", "census")
+    assert "'--part': 'half' is not one of" in admmnet.refused("evaluate", *census, "--part", "half")
+    assert "--label y goes with a csv" in admmnet.refused("predict", *census, "--label", "y")
+    for flag in ("--positive=no", "--features=9", "--no-intercept", "--config=other.toml", "--schema=other.toml"):
+        message = admmnet.refused("evaluate", people_run, "--data", new, flag)
+        assert f"{flag.partition('=')[0]} is gone" in message
 
 
-def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
-    copy = tmp_path / "run"
-    shutil.copytree(people_run, copy)
-    whole = (copy / "model.npz").read_bytes()
-    model = read_model(copy)
+def test_unfinished_and_damaged_folders(people_run: Path, new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    copy = Path(shutil.copytree(people_run, tmp_path / "run"))
+    model, whole = read_model(copy), (copy / "model.npz").read_bytes()
     names = np.array(model.feature_names)
-    for content in (b"", b"PK\x03\x04 not really", whole[:200], whole[:-200]):
+    sound: dict[str, Any] = {"theta": model.theta, "consensus": model.consensus, "feature_names": names}
+    for content in (b"", whole[:200], whole[:-200]):
         (copy / "model.npz").write_bytes(content)
         assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
-    for arrays in (
-        {"theta": model.theta, "consensus": model.consensus},
-        {"theta": model.theta, "consensus": model.consensus, "feature_names": names[1:]},
-        {"theta": model.theta * np.nan, "consensus": model.consensus, "feature_names": names},
-        {"theta": model.theta, "consensus": model.consensus, "feature_names": names.astype(object)},
-    ):
-        np.savez(copy / "model.npz", **arrays)
+    for odd in ({"feature_names": names[1:]}, {"theta": model.theta * np.nan}, {"feature_names": names.astype(object)}):
+        np.savez(copy / "model.npz", **sound | odd)
         assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
     (copy / "model.npz").unlink()
     assert "has no model.npz: name the folder of a finished run" in admmnet.refused("predict", copy, "--data", new)
@@ -155,8 +128,7 @@ def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, admmne
 
 
 def test_classes_on_the_command_line(tmp_path: Path, admmnet: Admmnet) -> None:
-    stream = np.random.default_rng(8)
-    X = stream.standard_normal((120, 2))
+    X = np.random.default_rng(8).standard_normal((120, 2))
     np.savez(tmp_path / "t.npz", X=X, y=np.digitize(X[:, 0], [-0.5, 0.5]))
     data = ["--data", str(tmp_path / "t.npz")]
     common: dict[str, Any] = {"schema": {"labels": [0, 1, 2], "features": 2}, "agents": 2, "seed": 1, "epsilon": 50.0}

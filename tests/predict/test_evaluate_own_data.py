@@ -64,13 +64,8 @@ def test_training_records_of_a_private_run_must_be_public(part: str, private_run
     assert admmnet.json(*words, "--public")["data"] | {"part": part} == {
         "name": "census", "part": part, "rows": 48_842, "negative": "low", "positive": "high"
     }  # fmt: skip
-
-
-def test_a_run_without_test_records_has_no_test_part(private_run: Path, admmnet: Admmnet) -> None:
-    for words in ((), ("--part", "test")):
-        assert "had no test records: name a file of others" in admmnet.refused(
-            "evaluate", private_run, "--data", "census", *words
-        )
+    for more in ((), ("--part", "test")):
+        assert "had no test records: name a file of others" in admmnet.refused(*words[:4], *more)
 
 
 def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None:
@@ -84,14 +79,8 @@ def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None
 
 def test_the_training_file_is_known_under_other_names(tmp_path: Path, admmnet: Admmnet) -> None:
     data = people(tmp_path / "train.csv", 60, 0, 20, 90)
-    private: dict[str, Any] = {
-        "algorithm": "pp-admm",
-        "seed": None,
-        "no_test": True,
-        "no_account": True,
-        "epsilon": 50.0,
-    }
-    folder = trained(tmp_path / "run", data=str(data), schema=SCHEMA, **private)
+    private: dict[str, Any] = {"algorithm": "pp-admm", "seed": None, "no_account": True, "epsilon": 50.0}
+    folder = trained(tmp_path / "run", data=str(data), schema=SCHEMA, no_test=True, **private)
     config = folder / "config.toml"
     older = config.read_text(encoding="utf-8").replace("no_test = true\n", "")  # from before there were modes
     config.write_text(older, encoding="utf-8")

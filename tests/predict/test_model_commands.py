@@ -13,7 +13,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.predict.model import read_model
-from admmnet.predict.noise import coefficients, noise_of
+from admmnet.predict.noise import noise_of
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
 from tests.people_runs import seal
@@ -33,7 +33,7 @@ def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # show
 
 
-def test_show_prints_what_json_holds(people_run: Path, admmnet: Admmnet) -> None:
+def test_show_and_the_export_hold_what_json_holds(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     facts = admmnet.json("model", "show", people_run)
     model, noise = read_model(people_run), noise_of(read_model(people_run))
     assert noise.deviation is not None
@@ -47,6 +47,17 @@ def test_show_prints_what_json_holds(people_run: Path, admmnet: Admmnet) -> None
     assert facts["beyond"] == sum(row["beyond"] for row in facts["coefficients"])
     assert facts["beyond_of_noise"] == pytest.approx(0.0455 * len(names), rel=1e-3)
     assert facts["labels"] == ["no", "yes"]
+    admmnet.ok("model", "export", people_run, "-o", tmp_path / "model.json")
+    held = json.loads((tmp_path / "model.json").read_text())
+    exported = zip(
+        [*held["features"], "intercept"],
+        [*held["coefficients"][0], *held["intercept"]],
+        [*held["deviation"][0], *held["intercept_deviation"]],
+        strict=True,
+    )
+    assert {name: own for name, *own in exported} == {
+        name: [row["coefficient"], row["deviation"]] for name, row in names.items()
+    }
     said = admmnet.ok("model", "show", people_run, "--top", "2")
     assert said.err == ""
     shown = [row["feature"] for row in facts["coefficients"]]
@@ -119,12 +130,6 @@ def test_names_of_features_neither_fail_nor_steer_the_terminal(tmp_path: Path, a
     assert "c?[31m?" in said
 
 
-def test_what_cannot_be_shown(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    assert "name the folder of a finished run" in admmnet.refused("model", "show", tmp_path)
-    assert "the run has the agents 0 to 2" in admmnet.refused("model", "show", people_run, "--agent", "3")
-    assert "--top" in admmnet.refused("model", "show", people_run, "--top", "0")
-
-
 # export
 
 
@@ -140,155 +145,111 @@ def predicted(folder: Path, data: Path, admmnet: Admmnet, *words: str) -> list[d
     return table_of(admmnet.ok("predict", folder, "--data", data, *words).out)
 
 
-@pytest.mark.parametrize("agent", [[], ["--agent", "2"]], ids=["consensus", "agent"])
-def test_the_page_s_numpy_predicts_as_admmnet_does(
-    agent: list[str], people_run: Path, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    file, new = tmp_path / "model.json", people(tmp_path / "new.csv", 50, 5, 10, 99, label=False)
-    assert admmnet.ok("model", "export", people_run, "-o", file, *agent).out == f"model: {file}\n"
-    page = by_the_file(file)
-    rows = np.array([page["features"](row) for row in table_of(new.read_text())])
-    told = predicted(people_run, new, admmnet, *agent)
-    np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-12)
-    assert page["predictions"](rows) == [row["prediction"] for row in told]
-    assert {row["prediction"] for row in told} == {"no", "yes"}
-
-
-@pytest.mark.parametrize("kinds", [{}, {"columns": {"ward": {"kind": "categorical", "categories": ["a", "b", "c"]}}}])
-@pytest.mark.parametrize("epsilon", [0.01, 8.0], ids=["drowned", "measured"])
-def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_path: Path, admmnet: Admmnet) -> None:
-    data = people(tmp_path / "train.csv", 1200, 0, 5, 95)
-    lines = data.read_text().splitlines()
-    for k, (age, ward) in enumerate([("?", "a"), ("1e9", "c"), ("-inf", "b"), ("17.25", "a")], start=3):
-        lines[k] = ",".join(("0", age, ward, "no"))
-    data.write_text("\n".join(lines) + "\n")
-    schema = {key: SCHEMA[key] for key in ("label", "labels", "drop")} | {"numeric": ["age"]} | kinds
-    schema |= {} if kinds else {"categorical": ["ward"]}
-    how: dict[str, Any] = {"data": str(data), "schema": schema, "epsilon": epsilon, "delta": 1e-4, "rounds": 2}
-    folder = trained(tmp_path / "run", algorithm="noisy-gd", encode="private", **how)
-    admmnet.ok("model", "export", folder, "-o", tmp_path / "model.json")
-    page = by_the_file(tmp_path / "model.json")
-    rows = np.array([page["features"](row) for row in table_of(data.read_text())], dtype=float)
-    with pytest.raises(ValueError, match="31,1"):
-        page["features"]({"age": "31,1", "ward": "a"})
-    told = predicted(folder, data, admmnet)
-    np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9, atol=1e-12)
-
-
-def test_every_scale_of_the_schema(tmp_path: Path, admmnet: Admmnet) -> None:
-    columns: dict[str, dict[str, Any]] = {
-        "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0},
-        "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log"},
-        "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01},
-        "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70]},
-        "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
-    }
-    columns |= {
-        "gone": {"kind": "numeric", "column": "age", "low": 0, "high": 100, "missing": "indicator"},
-        "filled": {"kind": "numeric", "column": "age", "low": 0, "high": 100, "missing": 50.0},
-        "gone-ward": {"kind": "categorical", "column": "ward", "categories": ["a", "b"], "other": True},
-        "as-b": {"kind": "categorical", "column": "ward", "categories": ["a", "b", "c"], "missing": "b"},
-    }
-    columns["gone-ward"]["missing"] = "indicator"
-    for name in ("age", "log", "raw", "bin"):
-        columns[name]["missing"] = "indicator" if name in ("log", "bin") else 20.0
-    data = people(tmp_path / "train.csv", 120, 0, 5, 95)
-    lines = data.read_text().splitlines()
-    for k, (age, ward) in enumerate([("", "a"), ("41", "?"), ("NA", "")], start=3):
-        first, _, _, label = lines[k].split(",")
-        lines[k] = ",".join((first, age, ward, label))
-    data.write_text("\n".join(lines) + "\n")
-    out = tmp_path / "run"
-    schema = {**SCHEMA, "columns": columns}
-    run(RunConfig(data=str(data), schema=schema, algorithm="admm", topology="path:2", seed=0, out=str(out)))
-    admmnet.ok("model", "export", out, "-o", tmp_path / "model.json")
-    page = by_the_file(tmp_path / "model.json")
-    rows = np.array([page["features"](row) for row in table_of(data.read_text())])
-    assert page["model"]["features"] == list(read_model(out).feature_names[:-1])
-    scores = [float(row["score"]) for row in predicted(out, data, admmnet)]
-    np.testing.assert_allclose(page["scores"](rows)[:, 0], scores, rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["classes", "real", "no intercept"])
-def test_models_of_other_labels(kind: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((300, 4))
-    labels: dict[str, Any] = {
-        "classes": np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])],
-        "real": 50.0 + 10.0 * X[:, 0],
-        "no intercept": np.where(X[:, 0] > 0.0, 1, -1),
-    }
-    more: dict[str, Any] = {"classes": {"labels": ["ape", "bee", "cat"]}, "real": {"targets": [0, 80]}}
-    data = tmp_path / "data.npz"
-    np.savez(data, X=X, y=labels[kind])
-    given: dict[str, Any] = {"schema": {"features": 4, **more.get(kind, {})}, "no_intercept": kind == "no intercept"}
-    given |= {
-        "algorithm": "noisy-gd",
-        "epsilon": 20.0,
-        "delta": 1e-3,
-        "seed": 0,
-        "centre": "30" if kind == "real" else None,
-    }
-    run(RunConfig(**given, data=str(data), out=str(tmp_path / "run")))
+def agreeing(folder: Path, data: Path, place: Path, admmnet: Admmnet, *agent: str) -> dict[str, Any]:
+    """Names of the page's file, which says of all rows what `admmnet predict` says; both forms of export are equal."""
     for ending in ("json", "npz"):
-        admmnet.ok("model", "export", tmp_path / "run", "-o", tmp_path / f"model.{ending}")
-    page = by_the_file(tmp_path / "model.json")
-    told = predicted(tmp_path / "run", data, admmnet)
-    found = page["predictions"](X)
-    if kind == "real":
-        np.testing.assert_allclose(found, [float(row["prediction"]) for row in told], rtol=1e-12)
+        file = place / f"model.{ending}"
+        assert admmnet.ok("model", "export", folder, "-o", file, *agent).out == f"model: {file}\n"
+    page, told = by_the_file(place / "model.json"), predicted(folder, data, admmnet, *agent)
+    plain = data.suffix == ".npz"
+    rows = np.load(data)["X"] if plain else np.array([*map(page["features"], table_of(data.read_text()))], dtype=float)
+    scores = [float(row["score"]) for row in told]
+    np.testing.assert_allclose(page["scores"](rows).max(axis=1), scores, rtol=1e-9, atol=1e-12)
+    found = page["predictions"](rows)
+    if page["model"]["task"] == "real":
+        np.testing.assert_allclose(found, [float(row["prediction"]) for row in told], rtol=1e-9)
     else:
         assert found == [row["prediction"] for row in told]
-    np.testing.assert_allclose(page["scores"](X).max(axis=1), [float(row["score"]) for row in told], rtol=1e-12)
-    with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
+    with np.load(place / "model.npz", allow_pickle=False) as archive:
         for name, value in page["model"].items():
             assert (name in archive) == (value is not None)
             if value is not None:
                 kept = archive[name]
                 assert (json.loads(str(kept)) if isinstance(value, dict) else kept.tolist()) == value
+    return page
 
 
-def test_the_export_holds_what_show_says(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    admmnet.ok("model", "export", people_run, "-o", tmp_path / "model.json")
-    held = json.loads((tmp_path / "model.json").read_text())
-    facts = coefficients(read_model(people_run))
-    said = {row["feature"]: (row["coefficient"], row["deviation"]) for row in facts["coefficients"]}
-    pairs = zip(
-        [*held["coefficients"][0], *held["intercept"]],
-        [*held["deviation"][0], *held["intercept_deviation"]],
-        strict=True,
-    )
-    assert said == dict(zip([*held["features"], "intercept"], pairs, strict=True))
-
-
-def test_what_cannot_be_exported(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    assert "must end in .json or .npz" in admmnet.refused("model", "export", people_run, "-o", tmp_path / "model.onnx")
-    assert "lies in the run folder" in admmnet.refused("model", "export", people_run, "-o", people_run / "m.json")
-    assert "no such folder" in admmnet.refused("model", "export", people_run, "-o", tmp_path / "none" / "m.json")
-    assert "name the folder of a finished run" in admmnet.refused(
-        "model", "export", tmp_path, "-o", tmp_path / "m.json"
-    )
-    projected = trained(tmp_path / "projected", project=5)
-    said = admmnet.refused("model", "export", projected, "-o", tmp_path / "m.json")
-    assert "--project 5" in said
-    assert "admmnet predict" in said
-    assert not (tmp_path / "m.json").exists()
-
-
-def test_the_page_s_numpy_refuses_undeclared_categories(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    admmnet.ok("model", "export", people_run, "-o", tmp_path / "model.json")
+@pytest.mark.parametrize("agent", [[], ["--agent", "2"]], ids=["consensus", "agent"])
+def test_the_page_s_numpy_predicts_as_admmnet_does(
+    agent: list[str], people_run: Path, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    new = people(tmp_path / "new.csv", 50, 5, 10, 99, label=False)
+    page = agreeing(people_run, new, tmp_path, admmnet, *agent)
+    assert {row["prediction"] for row in predicted(people_run, new, admmnet, *agent)} == {"no", "yes"}
     with pytest.raises(ValueError, match="undeclared category 'z'"):
-        by_the_file(tmp_path / "model.json")["features"]({"age": "40", "ward": "z"})
+        page["features"]({"age": "40", "ward": "z"})
 
 
-def test_rows_that_are_taken_as_they_are(tmp_path: Path, admmnet: Admmnet) -> None:
-    stream = np.random.default_rng(5)
-    X = stream.standard_normal((200, 3)) / 10.0
+def odd(data: Path, cells: list[tuple[str, str]]) -> Path:
+    """The file with other ages and wards from its third record on."""
+    lines = data.read_text().splitlines()
+    for k, pair in enumerate(cells, start=3):
+        lines[k] = ",".join(("0", *pair, "no"))
+    data.write_text("\n".join(lines) + "\n")
+    return data
+
+
+@pytest.mark.parametrize("kinds", [{}, {"columns": {"ward": {"kind": "categorical", "categories": ["a", "b", "c"]}}}])
+@pytest.mark.parametrize("epsilon", [0.01, 8.0], ids=["drowned", "measured"])
+def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_path: Path, admmnet: Admmnet) -> None:
+    cells = [("?", "a"), ("1e9", "c"), ("-inf", "b"), ("17.25", "a")]
+    data = odd(people(tmp_path / "train.csv", 1200, 0, 5, 95), cells)
+    schema = {key: SCHEMA[key] for key in ("label", "labels", "drop")} | {"numeric": ["age"]} | kinds
+    schema |= {} if kinds else {"categorical": ["ward"]}
+    how: dict[str, Any] = {"data": str(data), "schema": schema, "epsilon": epsilon, "delta": 1e-4, "rounds": 2}
+    folder = trained(tmp_path / "run", algorithm="noisy-gd", encode="private", **how)
+    page = agreeing(folder, data, tmp_path, admmnet)
+    with pytest.raises(ValueError, match="31,1"):
+        page["features"]({"age": "31,1", "ward": "a"})
+
+
+def test_every_scale_of_the_schema(tmp_path: Path, admmnet: Admmnet) -> None:
+    wards = {"kind": "categorical", "column": "ward"}
+    columns: dict[str, dict[str, Any]] = {
+        "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0, "missing": 20.0},
+        "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log", "missing": "indicator"},
+        "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01, "missing": 20.0},
+        "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70], "missing": "indicator"},
+        "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
+        "gone-ward": {**wards, "categories": ["a", "b"], "other": True, "missing": "indicator"},
+        "as-b": {**wards, "categories": ["a", "b", "c"], "missing": "b"},
+    }
+    data = odd(people(tmp_path / "train.csv", 120, 0, 5, 95), [("", "a"), ("41", "?"), ("NA", "")])
+    folder = trained(tmp_path / "run", data=str(data), schema={**SCHEMA, "columns": columns})
+    page = agreeing(folder, data, tmp_path, admmnet)
+    assert page["model"]["features"] == list(read_model(folder).feature_names[:-1])
+
+
+@pytest.mark.parametrize("kind", ["classes", "real", "no intercept", "as they are"])
+def test_models_of_other_labels_and_rows(kind: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    X = np.random.default_rng(2).standard_normal((300, 4)) / (10.0 if kind == "as they are" else 1.0)
+    labels: dict[str, Any] = {
+        "classes": np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])],
+        "real": 50.0 + 10.0 * X[:, 0],
+    }
     data = tmp_path / "data.npz"
-    np.savez(data, X=X, y=np.where(X[:, 0] > 0.0, 1, -1))
-    given: dict[str, Any] = {"schema": {"features": 3}, "no_intercept": True, "normalise": "none"}
-    folder = trained(tmp_path / "run", data=str(data), **given)
-    assert "in a row as it is;" in admmnet.ok("model", "show", folder).out
-    admmnet.ok("model", "export", folder, "-o", tmp_path / "model.json")
-    told = [float(row["score"]) for row in predicted(folder, data, admmnet)]
-    np.testing.assert_allclose(by_the_file(tmp_path / "model.json")["scores"](X)[:, 0], told, rtol=1e-12)
+    np.savez(data, X=X, y=labels.get(kind, np.where(X[:, 0] > 0.0, 1, -1)))
+    more: dict[str, Any] = {
+        "classes": {"schema": {"features": 4, "labels": ["ape", "bee", "cat"]}},
+        "real": {"schema": {"features": 4, "targets": [0, 80]}, "centre": "30"},
+        "no intercept": {"no_intercept": True, "schema": {"features": 4}},
+        "as they are": {"no_intercept": True, "normalise": "none", "schema": {"features": 4}},
+    }
+    how: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 20.0, "delta": 1e-3, "data": str(data), **more[kind]}
+    folder = trained(tmp_path / "run", **how)
+    agreeing(folder, data, tmp_path, admmnet)
+    assert ("in a row as it is;" in admmnet.ok("model", "show", folder).out) == (kind == "as they are")
+
+
+def test_what_cannot_be_shown_or_exported(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    assert "name the folder of a finished run" in admmnet.refused("model", "show", tmp_path)
+    assert "--top" in admmnet.refused("model", "show", people_run, "--top", "0")
+    projected = trained(tmp_path / "projected", project=5)
+    for folder, out, words in (
+        (people_run, tmp_path / "model.onnx", "must end in .json or .npz"),
+        (people_run, people_run / "m.json", "lies in the run folder"),
+        (people_run, tmp_path / "none" / "m.json", "no such folder"),
+        (projected, tmp_path / "m.json", "--project 5, which a file cannot carry: take `admmnet predict`"),
+    ):
+        assert words in admmnet.refused("model", "export", folder, "-o", out)
+    assert [path.name for path in tmp_path.iterdir()] == ["projected"]

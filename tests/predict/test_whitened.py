@@ -16,7 +16,7 @@ from admmnet.predict.noise import coefficients, noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
 from tests.command_runs import Admmnet
-from tests.predict.test_model_commands import by_the_file, predicted
+from tests.predict.test_model_commands import agreeing, predicted
 from tests.trained_models import SCHEMA, people, table_of, trained
 
 
@@ -75,17 +75,8 @@ def test_sums_before_the_first_round_are_no_noise_of_the_steps(whitened: Path, m
 
 
 def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    test = whitened.parent / "test.csv"
-    for ending in ("json", "npz"):
-        admmnet.ok("model", "export", whitened, "-o", tmp_path / f"model.{ending}")
-    page = by_the_file(tmp_path / "model.json")
+    page = agreeing(whitened, whitened.parent / "test.csv", tmp_path, admmnet)
     assert page["model"]["format"] == "admmnet-model 2", "a reader of the first would leave the whitening out"
-    rows = np.array([page["features"](row) for row in table_of(test.read_text())])
-    told = predicted(whitened, test, admmnet)
-    np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-9)
-    assert page["predictions"](rows) == [row["prediction"] for row in told]
-    with np.load(tmp_path / "model.npz") as archive:
-        assert archive["whitening"].tolist() == page["model"]["whitening"]
 
 
 def test_a_folder_without_its_matrix_is_refused(whitened: Path, admmnet: Admmnet) -> None:

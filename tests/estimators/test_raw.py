@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -16,7 +17,6 @@ from admmnet.holder.encoding import Number
 from admmnet.record.encoding import read_found
 from admmnet.types import Vector
 
-pd = pytest.importorskip("pandas")
 N = 3000
 HOW: dict[str, Any] = {"agents": 2, "rounds": 4, "epsilon": 4.0, "delta": 1e-4, "topology": "path:2"}
 
@@ -58,8 +58,7 @@ def test_columns_of_words_are_pointed_to_kinds() -> None:
         run(data=frame.assign(y=y), label="y", algorithm="noisy-gd", no_test=True, no_account=True)
 
 
-@pytest.mark.parametrize("gone", [None, np.nan, pd.NA])
-@pytest.mark.parametrize("kinds", [None, "dtype"])
+@pytest.mark.parametrize(("gone", "kinds"), [(None, None), (np.nan, "dtype"), (pd.NA, None)])
 def test_a_missing_label_is_named(gone: Any, kinds: str | None) -> None:
     frame, y = people()
     labels = pd.Series(y, dtype=object)
@@ -80,15 +79,6 @@ def test_auto_leaves_arrays_as_they_are_and_private_measures_them() -> None:
     assert model.coef_.shape == (1, 8)
     assert model.whitening_ is None
     assert model.score(X, y) > 0.8 > plain.score(X, y)
-
-
-def test_private_fits_count_the_records_once_more() -> None:
-    frame, y = people(2)
-    model = NetworkClassifier(kinds="dtype", account="process", **HOW)
-    first = model.fit(frame, y).privacy_["process"]
-    with pytest.warns(UserWarning, match="2 private fits of this process"):
-        second = model.fit(frame, y).privacy_["process"]
-    assert (first["fits"], second["fits"]) == (1, 2)
 
 
 def test_targets_of_a_frame_and_of_an_array() -> None:
@@ -146,26 +136,18 @@ def test_a_private_fit_takes_over_what_its_account_has_paid_for(tmp_path: Path) 
         NetworkClassifier(**how | {"account": "process"}).fit(X, y)
 
 
-def test_few_records_of_a_frame_stay_on_public_curves() -> None:
+def test_three_classes_of_a_frame_and_few_records() -> None:
     frame, y = people()
-    model = NetworkClassifier(kinds="dtype", random_state=0, **HOW).fit(frame[:40], y[:40])
-    assert model.encoding_ is not None
-    assert model.coef_.shape == (1, 8 + 16)
-
-
-def test_three_classes_of_a_frame() -> None:
-    frame, _ = people()
+    few = NetworkClassifier(kinds="dtype", random_state=0, **HOW).fit(frame[:40], y[:40])
+    assert few.encoding_ is not None  # on public curves
+    assert few.coef_.shape == (1, 8 + 16)
     y = np.digitize(frame["pay"].fillna(1e4), [3e3, 3e4])
     model = NetworkClassifier(kinds="dtype", encode="private", random_state=0, **HOW | {"rounds": 20}).fit(frame, y)
     assert model.coef_.shape == (3, 8 + 16)
     assert model.score(frame, y) > 0.8
-
-
-@pytest.mark.parametrize("estimator", [NetworkRegressor(kinds="dtype"), NetworkClassifier(kinds="dtype")])
-def test_auto_is_for_two_classes(estimator: Any) -> None:
-    frame, _ = people()
-    with pytest.raises(ValueError, match=r"kinds = 'dtype' with encode = 'auto' .* give encode='private'"):
-        estimator.fit(frame, np.arange(N) % 3)
+    for estimator in (NetworkRegressor(kinds="dtype"), NetworkClassifier(kinds="dtype")):
+        with pytest.raises(ValueError, match=r"kinds = 'dtype' with encode = 'auto' .* give encode='private'"):
+            estimator.fit(frame, y)
 
 
 @pytest.mark.parametrize(

@@ -19,53 +19,43 @@ COLUMNS = np.asfortranarray(X)  # as a frame's numbers often lie
 ROWS = X.tolist()
 SPARSE = sparse.csr_array(X)
 FRAME = pd.DataFrame(X, columns=list("abcd")).assign(t=y)
+WIDER = sparse.csr_array((SPARSE.data, SPARSE.indices, SPARSE.indptr), shape=(200, 5))
 
 
 @pytest.mark.parametrize(
-    ("test", "train"),
+    ("test", "train", "known"),
     [
-        (X, X),
-        (X[:50], X),
-        (X[100:], X[100:]),
-        (X[::3], X[1:]),
-        (X.copy(), X),
-        (COLUMNS[150:], COLUMNS[:160]),
-        (ROWS[:20], ROWS),
-        (SPARSE.copy(), SPARSE),
-        (sparse.csr_array((SPARSE.data, SPARSE.indices, SPARSE.indptr), shape=(200, 5)), SPARSE),
-        (FRAME.iloc[:100], FRAME),
-        (FRAME.copy(), FRAME),
-        (FRAME.assign(a=0.0), FRAME),
+        (X, X, True),
+        (X[:50], X, True),
+        (X[::3], X[1:], True),
+        (X.copy(), X, True),
+        (COLUMNS[150:], COLUMNS[:160], True),
+        (ROWS[:20], ROWS, True),
+        (SPARSE.copy(), SPARSE, True),
+        (WIDER, SPARSE, True),
+        (FRAME.iloc[:100], FRAME, True),
+        (FRAME.copy(), FRAME, True),
+        (FRAME.assign(a=0.0), FRAME, True),
+        (X[:150], X[150:], False),
+        (X[::2], X[1::2], False),
+        (COLUMNS[:150], COLUMNS[150:], False),
+        (X[:50].copy(), X, False),
+        (ROWS[:100], ROWS[100:], False),
+        ([[1.0, 2.0]], [(1.0, 2.0)], False),
+        (SPARSE[:100], SPARSE[100:], False),
+        (FRAME.iloc[:100], FRAME.iloc[100:], False),
+        (FRAME.sample(20, random_state=0), FRAME, False),
+        (X, SPARSE, False),
     ],
 )
-def test_what_is_known(test: Any, train: Any) -> None:
-    assert overlap(test, train)
-    assert overlap(train, test)
-
-
-@pytest.mark.parametrize(
-    ("test", "train"),
-    [
-        (X[:150], X[150:]),
-        (X[::2], X[1::2]),
-        (COLUMNS[:150], COLUMNS[150:]),
-        (X[:50].copy(), X),
-        (ROWS[:100], ROWS[100:]),
-        ([[1.0, 2.0]], [(1.0, 2.0)]),
-        (SPARSE[:100], SPARSE[100:]),
-        (FRAME.iloc[:100], FRAME.iloc[100:]),
-        (FRAME.sample(20, random_state=0), FRAME),
-        (X, SPARSE),
-    ],
-)
-def test_what_is_other_records_or_not_known(test: Any, train: Any) -> None:
-    assert not overlap(test, train)
+def test_overlapping_memory_is_known(test: Any, train: Any, known: bool) -> None:
+    assert overlap(test, train) is known
+    assert overlap(train, test) is known
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        {"X": X[100:], "y": y[100:], "test": (X[100:], y[100:]), "agents": 2},
         {"X": X, "y": y, "test": (X[:50], y[:50]), "agents": 2},
         {"shards": [(X[:100], y[:100]), (X[100:], y[100:])], "test": (X[150:], y[150:])},
         {"data": FRAME, "label": "t", "test": FRAME.iloc[:100], "agents": 2},

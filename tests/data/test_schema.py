@@ -1,0 +1,207 @@
+"""The public schema as a table, in files and by the settings that go with it."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.config.toml import load_config, read_schema
+from admmnet.data import DataSettings, validate
+from admmnet.data.known import DataSet
+from admmnet.data.schema import parse_schema, to_table
+from admmnet.data.sets import KNOWN, NAMES
+from admmnet.errors import RequestError
+from tests.command_runs import Admmnet
+from tests.data.test_encoding import SCHEMA
+
+
+def rule(**entry: Any) -> dict[str, Any]:
+    return {
+        "columns": {
+            "a": {"kind": "categorical" if {"categories", "groups", "other"} & set(entry) else "numeric"} | entry
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lable": "y"}, r"unknown key data\.schema\.lable; the keys are"),
+        ({"label": 3}, r"data\.schema\.label must be a column name, got 3"),
+        ({"labels": ["a"]}, r"must be \[negative, positive\], or three classes or more, got \['a'\]"),
+        ({"labels": ["a", "a"]}, "holds 'a' twice"),
+        ({"labels": {"no": ["n"]}}, r"must be \[negative, positive\]"),
+        ({"labels": {"no": "n", "yes": ["y"]}}, r"data\.schema\.labels\.no must be a list of values"),
+        ({"labels": {"no": ["n"], "yes": ["n"]}}, "holds 'n' twice"),
+        ({"labels": {"a": ["b"], "b": ["x"]}}, "'b' stands for another label, too"),
+        ({"labels": {"0": ["2"], "1": ["2.0"]}}, "'2.0' stands for another label, too"),
+        ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
+        ({"drop": "id"}, r"data\.schema\.drop must be a list"),
+        ({"labels": ["a", "b"], "threshold": 1}, "gives labels and threshold, which exclude each other"),
+        ({"targets": [1]}, r"data\.schema\.targets must be \[lowest, highest\], got \[1\]"),
+        ({"targets": [1, 1]}, "the lowest must be below the highest, got 1 and 1"),
+        ({"threshold": "x"}, r"data\.schema\.threshold must be a finite number, got 'x'"),
+        ({"centre": math.inf}, r"data\.schema\.centre must be a finite number"),
+        ({"scales": [1, 0]}, r"data\.schema\.scales must be above 0, got 0"),
+        ({"separator": "ab"}, "must be one mark"),
+        ({"decimal": "+"}, "must be one mark"),
+        ({"columns": []}, "must hold one table a column"),
+        ({"columns": {"a": 3}}, r"data\.schema\.columns\.a must be a table"),
+        ({"columns": {"a": {"kind": "numeric"}}, "categorical": ["a"]}, "declares column 'a' twice"),
+        (rule(kind="text"), r"a\.kind must be 'categorical' or 'numeric', got 'text'"),
+        (rule(hi=3), r"unknown key data\.schema\.columns\.a\.hi"),
+        (rule(high=3), "gives one of low and high"),
+        (rule(low=3, high=3), "low must be below high, got"),
+        (rule(low=math.nan, high=3), r"a\.low must be a finite"),
+        (rule(scale="cubic"), "scale must be one of linear"),
+        (rule(scale="bins"), "go together"),
+        (rule(edges=[2, 2]), "edges must increase"),
+        (rule(edges=[]), "edges must be a list of numbers"),
+        (rule(edges=[1], low=0, high=2), "takes no low and high"),
+        (rule(weight=0), "weight must be above 0, got 0"),
+        (rule(missing="drop"), r"a\.missing must be 'indicator', 'refuse' or a number, got 'drop'"),
+        (rule(missing=True), r"a\.missing must be a finite number, got True"),
+        (rule(categories=[]), "categories must be a list of"),
+        (rule(categories=["x", "x"]), "holds 'x' twice"),
+        (rule(groups={"g": ["x"], "h": ["x"]}), "holds 'x' twice"),
+        (rule(other=1), "other must be true or false, got 1"),
+        (rule(other=True, column=1), "column must be a column name, got 1"),
+        (rule(categories=["A"], missing="C"), r"a\.missing must be .* or one of the categories, got 'C'"),
+    ],
+)
+def test_a_wrong_schema_is_refused_by_key_and_value(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        parse_schema(change)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        SCHEMA,
+        {"features": 4, "labels": {"no": ["no", "No"], "yes": ["yes", "1"]}},
+        {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
+        {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"], "header": False, "decimal": ","},
+        {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "separator": ";"},
+        {"columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}, "n": {"kind": "numeric", "scale": "none"}}},
+        {"numeric": ["a"], "categorical": ["b"], "columns": {"c": {"kind": "numeric", "missing": 4}}},
+    ],
+)
+def test_a_schema_is_written_and_read_back(table: dict[str, Any]) -> None:
+    schema = parse_schema(table)
+    assert parse_schema(json.loads(json.dumps(to_table(schema)))) == schema
+
+
+@pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
+def test_the_declaration_of_a_set_is_sound(known: DataSet) -> None:
+    schema = parse_schema(known.schema)
+    assert parse_schema(to_table(schema)) == schema
+    files = {path for alternatives in known.files for path in alternatives}
+    assert set(known.sha256) <= files
+    assert bool(known.origin) == bool(files)
+    assert known.public == (known.adapt is None)  # a user's own schema goes with the user's own records
+    assert (known.records is None) == (known.train is None)
+    assert (known.shown or known.name) in NAMES.split(", ")
+
+
+def test_the_documented_schema_is_one() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+    kinds, example = (block.split("```")[0] for block in text.split("```toml\n")[1:3])
+    opened = parse_schema(tomllib.loads(kinds)["data"]["schema"])
+    assert {rule.prefix: rule.open is None for rule in opened.rules} == {"age": False, "cost": False, "ward": False}
+    schema = parse_schema(tomllib.loads(example)["data"]["schema"])
+    assert [rule.prefix for rule in schema.rules] == ["age", "age-group", "cost", "ward", "country"]
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ({"data": "iris"}, r"unknown data 'iris': the names are .*adult.*ipums:FILE.*; .*\.npz"),
+        ({"data": "x.npz.gz"}, "unknown data"),
+        ({"data": "x.xlsx"}, "is a spreadsheet"),
+        ({"data": "mnist:10"}, r"unknown data 'mnist:10': did you mean mnist:1\?"),
+        ({"data": "skin"}, "the set 'skin' is gone: name its file"),
+        ({"data": "gone.csv"}, r"gone\.csv does not exist"),
+        ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
+        ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
+        ({"data": "arrays"}, "means records that a program gave"),
+        ({"data": "x.csv", "split": "shards"}, "a program dealt the records"),
+        ({"data_seed": -1}, "data_seed = -1 is not allowed"),
+        ({"test_fraction": 0.0}, "test_fraction = 0.0 is not allowed"),
+        ({"encode": "never"}, "encode = 'never' is not allowed"),
+        ({"test": "x.csv"}, "--test x.csv does not go with 'census': it takes no --test"),
+        ({"data": "adult", "test": "x.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
+        ({"data": "adult", "test": "official", "test_fraction": 0.2}, "exclude each other"),
+        ({"data": "adult", "schema": {"label": "x"}}, r"\[data\.schema\] goes with a file.*centre and"),
+        ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
+        ({"task": "classes"}, "--task classes does not go with 'census', whose labels are two classes"),
+        ({"label": "y"}, "--label y goes with a csv"),
+        ({"positive": "y"}, "--positive y goes with"),
+        ({"features": 3}, "--features goes with a file"),
+        ({"split": "even"}, "--split must be one of auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:..., zipf:S,"),
+        ({"normalise": "max"}, "normalise = 'max' is not allowed: it must be one of rows"),
+        ({"normalise": "none"}, "pass --no-intercept, too"),
+        ({"encode": "private", "project": 3}, "leave out --project and --normalise"),
+        ({"encode": "private", "normalise": "columns"}, "leave out --project and --normalise"),
+        ({"centre": "median"}, "--centre must be a finite number or mean, got 'median'"),
+        ({"centre": float("nan")}, "--centre must be a finite number or mean, got nan"),
+        ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
+        ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
+        ({"data": "x.npz", "separator": ";"}, "--separator ; goes with a csv file"),
+        ({"data": "x.csv", "test": "official"}, "official is the own split of a named set"),
+        ({"data": "x.csv", "test": "y.npz"}, r"must have the form of the data, \.csv"),
+        ({"data": "x-{agent}.csv"}, "give a public test file with --test PATH"),
+        ({"data": "x-{agent}.csv", "test": "t-{agent}.csv"}, "the test set is one public file"),
+        ({"data": "x-{agent}.csv", "test": "t.csv", "split": "dirichlet:1"}, "the files are the shards"),
+        ({"data": "x.npz", "schema": {"columns": {"a": {"kind": "categorical"}}}}, "goes with csv files"),
+        ({"data": "x.svm", "schema": {"leave_out": [9]}}, r"data\.schema\.leave_out goes with csv files"),
+        ({"data": "x.csv", "schema": {"labels": ["1", "1.0"]}}, "must be different values"),
+        ({"data": "x.csv", "schema": {"targets": [0, 1]}, "positive": "1"}, "--positive 1 and .*targets exclude"),
+        ({"data": "x.csv", "schema": {"threshold": 0.0}, "positive": "1"}, "--positive 1 and .*threshold exclude"),
+        ({"data": "x.csv", "schema": {"labels": [1, 2, 3]}, "task": "real"}, "which declares 3 classes"),
+        ({"data": "x.csv", "task": "classes", "positive": "b"}, "--positive b goes with two classes, not with --task"),
+    ],
+)
+def test_settings_that_do_not_go_together(others: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        validate(DataSettings(**others))
+
+
+TABLE: dict[str, Any] = {
+    "label": "y",
+    "labels": ["no", "yes"],
+    "drop": ["b"],
+    "columns": {"a": {"kind": "numeric", "low": 0, "high": 40}},
+}
+BARE = "label = 'y'\nlabels = ['no', 'yes']\ndrop = ['b']\n[columns.a]\nkind = 'numeric'\nlow = 0\nhigh = 40\n"
+
+
+@pytest.mark.usefixtures("_here")
+def test_every_command_that_trains_takes_a_schema_in_any_of_three_files(admmnet: Admmnet) -> None:
+    lines = (f"{k % 40},{k},{'yes' if k % 40 > 20 else 'no'}\n" for k in range(120))
+    Path("t.csv").write_text("a,b,y\n" + "".join(lines))
+    Path("bare.toml").write_text(BARE)
+    inside = BARE.replace("[columns", "[data.schema.columns").replace("label =", "[data.schema]\nlabel =")
+    Path("run.toml").write_text("[data]\npositive = 'no'\n" + inside)
+    Path("encoding.json").write_text(json.dumps(TABLE))
+    for file, more in (("bare.toml", {}), ("run.toml", {"positive": "no"}), ("encoding.json", {})):
+        assert read_schema(Path(file)) == {"schema": TABLE, **more}
+    for text in ("{", "[1]"):
+        Path("other.json").write_text(text)
+        assert "other.json" in admmnet.refused("data", "check", "t.csv", "--schema", "other.json")
+    quick = ("--data", "t.csv", "--seed", "1", "--quiet")
+    run = ("run", *quick, "--schema", "run.toml", "--agents", "3", "--rounds", "2")
+    for flags, positive in (((), "no"), (("--positive", "yes"), "yes")):  # flags override the file
+        admmnet.ok(*run, *flags, "-o", positive)
+        config = load_config(f"{positive}/config.toml")
+        assert (config.schema, config.positive) == (TABLE, positive)
+    admmnet.ok("baseline", "dp-scd", *quick, "--schema", "bare.toml", "--epochs", "1", "-o", "alone")
+    grid = ("--algorithms", "pp-admm", "--epsilons", "1", "--seeds", "0:1", "--rounds", "2", "--simulate")
+    admmnet.ok("compare", *grid, "--data", "t.csv", "--schema", "bare.toml", "--agents", "3", "--quiet", "-o", "grid")
+    admmnet.ok("calibrate", "--records", "50", "--schema", "bare.toml")
+    assert "gone.toml" in admmnet.refused("run", "--data", "t.csv", "--schema", "gone.toml")

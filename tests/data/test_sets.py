@@ -1,0 +1,474 @@
+"""Named sets in small files of their own forms: what rows become, which are refused, where files are found."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import math
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from admmnet.data import DataSettings, load, load_new, sets, validate
+from admmnet.data.rows import INTERCEPT
+from admmnet.data.sets.kddcup99 import COLUMNS
+from admmnet.data.sources import read_source
+from admmnet.errors import MissingDataError, RequestError
+from tests.command_runs import Admmnet
+from tests.data.conftest import Write, below, every, refusal
+
+
+def entries(names: tuple[str, ...], row: Any) -> dict[str, float]:
+    """Features of a row that are not 0, in the unit of its constant."""
+    return {name: value / row[-1] for name, value in zip(names, row, strict=True) if value != 0}
+
+
+def test_census_is_the_same_everywhere() -> None:
+    source, digest = read_source(DataSettings()), hashlib.sha256()
+    for name in source.table.names:
+        column = source.table.column(name)
+        digest.update("\n".join(column.levels[code] for code in column.codes).encode())
+    assert digest.hexdigest()[:16] == "4d28ced6b9b9331b"
+
+
+ADULT = [
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, "
+    "40, United-States, <=50K",
+    "50, ?, 83311, HS-grad, 9, Divorced, ?, Wife, Black, Female, 0, 1902, 13, ?, >50K",
+    "17, Private, 1, 11th, 7, Never-married, Sales, Own-child, White, Male, 0, 0, 20, Mexico, <=50K",
+    "90, Private, 1, Masters, 14, Widowed, Sales, Unmarried, Other, Male, 99999, 0, 99, Hong, >50K",
+]
+
+
+def adult(write: Write, rows: list[str], tests: list[str]) -> str:
+    write("adult/adult.data", "\n".join(rows) + "\n\n")
+    path = write("adult/adult.test.gz", "|1x3 Cross validator\n" + "\n".join(f"{row}." for row in tests) + "\n\n")
+    return below(path)
+
+
+def test_adult(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = adult(write, ADULT, ADULT)
+    records = every("adult", 1, data_dir=folder, test="official")
+    np.testing.assert_array_equal(records.y_test, [-1, 1, -1, 1])
+    np.testing.assert_array_equal(records.shards[0][0], records.X_test)
+    row = entries(records.feature_names, records.X_test[1])
+    loss = row.pop("capital-loss")
+    assert 0 < loss < 1
+    assert row == pytest.approx(
+        dict.fromkeys(
+            ("workclass=?", "native-country=?", "any-loss=[1,inf)", "age=[45,55)", "hours-per-week=[1,35)",
+             "education-num=9", "marital-status=Divorced", "occupation=?", "relationship=Wife", "race=Black",
+             "sex=Female", INTERCEPT), 1.0)
+    )  # fmt: skip
+    age = every("adult:age", data_dir=folder, test="official")
+    np.testing.assert_allclose(age.y_test, (np.array([39, 50, 17, 90]) - 53.5) / 36.5, rtol=1e-14)
+    assert {"income=<=50K", "income=>50K"} <= set(age.feature_names)
+    assert not any(name.startswith("age=") for name in age.feature_names)
+    monkeypatch.setenv("ADMMNET_DATA", folder)
+    assert load(DataSettings(data="adult", test="official"), 2, [0]).counts == {0: 2, 1: 2}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("Female", "Alien", "line 3, column 'sex': undeclared category 'Alien'"),
+        ("39, ", "nan, ", "line 2, column 'age': 'nan' is not finite"),
+        ("39, ", "", "line 2: 14 values, expected 15"),
+    ],
+)
+def test_adult_rows_outside_the_code_book(old: str, new: str, words: str, write: Write) -> None:
+    changed = [row.replace(old, new) for row in ADULT[:2]]
+    for rows, tests, file in ((changed[:1] + changed, ADULT, "adult.data"), (ADULT, changed, "adult.test.gz")):
+        with pytest.raises(RequestError, match=rf"{file}.*{words}" if rows is ADULT else file):
+            every("adult", 1, data_dir=adult(write, rows, tests), test="official")
+
+
+# where files are found
+
+
+@pytest.mark.parametrize("name", ["adult", "phishing", "kddcup99", "mnist:0", "year-prediction-msd", "ipums:a.csv"])
+def test_a_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("urllib.request.urlopen", None)  # what nothing would verify is not downloaded
+    for folder in (str(tmp_path / "data"), None):
+        if folder is None and name == "adult":
+            monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
+        settings = DataSettings(data=name, data_dir=folder)
+        for check in (validate, lambda s: load(s, 2, [0])):
+            with pytest.raises(MissingDataError, match=r"there is n.* get it from .*pass --data-dir DIR"):
+                check(settings)
+
+
+def test_one_download_to_the_cache_if_it_is_the_right_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, calls = ["adult.data", "adult.test"], []
+    answer: dict[str, bytes] | OSError = OSError("no route")
+
+    def opened(url: str, timeout: float) -> io.BytesIO:
+        calls.append(url)
+        if isinstance(answer, OSError):
+            raise answer
+        return io.BytesIO(answer[url.rsplit("/", 1)[1]])
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("urllib.request.urlopen", opened)
+    validate(DataSettings(data="adult"))
+    assert calls == []
+    with pytest.raises(RequestError, match=r"could not be downloaded from https.*no route.*pass --data-dir DIR"):
+        load(DataSettings(data="adult"), 5, [0])
+    answer = dict.fromkeys(names, b"other")
+    with pytest.raises(RequestError, match=r"expected 5b00264637dbfec3.*not kept; pass"):
+        load(DataSettings(data="adult"), 5, [0])
+    assert not (tmp_path / "cache").exists()
+    content = "\n".join(ADULT).encode()
+    digests = {f"adult/{name}": hashlib.sha256(content).hexdigest() for name in names}
+    monkeypatch.setitem(sets.KNOWN, "adult", replace(sets.KNOWN["adult"], sha256=digests))
+    answer = dict.fromkeys(names, content)
+    calls.clear()
+    for _ in range(2):
+        load(DataSettings(data="adult"), 2, [0])
+    assert [url.rsplit("/", 1)[1] for url in calls] == names
+    assert sorted(path.name for path in (tmp_path / "cache" / "admmnet" / "adult").iterdir()) == names
+
+
+# a9a
+
+TRAIN = "-1 1:1 3:1\n+1 2:1\n-1 3:1\n"
+TEST = "+1 1:1\n-1 123:1 # the last\n"
+
+
+def test_a9a_and_files_that_no_checksum_vouches_for(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a9a/a9a.t.gz", TEST)
+    folder = below(write("a9a/a9a", TRAIN))
+    records = every("a9a", data_dir=folder, test="official")
+    assert records.feature_names == (*(f"x{k + 1}" for k in range(123)), INTERCEPT)
+    np.testing.assert_array_equal(records.shards[0][1], [-1, 1, -1])
+    np.testing.assert_array_equal(records.y_test, [1, -1])
+    assert np.flatnonzero(records.X_test[1]).tolist() == [122, 123]
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in (TRAIN, TEST)]
+    for digest in digests:  # neither is the file that everybody else has
+        assert any(f"no checksum vouches for {folder}" in note and digest in note for note in records.telling)
+    known = {f"a9a/{k}": digest for k, digest in enumerate(digests)}
+    with monkeypatch.context() as patch:
+        patch.setitem(sets.KNOWN, "a9a", replace(sets.KNOWN["a9a"], sha256=known))
+        assert every("a9a", data_dir=folder, test_fraction=0.4).telling == ()
+    write("a9a/a9a.t.gz", TEST + "+1 124:1\n")
+    assert "a9a.t.gz, line 3, index 124: above the width 123" in refusal("a9a", data_dir=folder)
+
+
+@pytest.mark.parametrize(("words", "told"), [(["--private", "--no-account"], False), (["--simulate"], True)])
+def test_private_runs_tell_nothing_of_what_a_file_holds(
+    words: list[str], told: bool, write: Write, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    text = "".join(f"{'+-'[k % 2]}1 {1 + k % 5}:1\n" for k in range(40))
+    write("a9a/a9a.t", TEST)
+    data = ["--data", "a9a", "--data-dir", below(write("a9a/a9a", text))]
+    words = [*words, "--epsilon", "9", "--delta", "1e-3", "--rounds", "2", "--agents", "2", "--no-test"]
+    printed = admmnet.ok("run", *data, *words, "-o", tmp_path / "run")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert (digest in printed.out + printed.err) == told
+    kept = [p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()]
+    assert any(digest.encode() in content for content in kept) == told
+
+
+# ACSIncome
+
+HEAD = "RT,SERIALNO,ST,PWGTP,AGEP,COW,MAR,RELP,SCHL,SEX,WKHP,OCCP,PINCP,POBP,RAC1P"
+CALIFORNIA = [
+    HEAD,
+    "P,2018GQ1,06,00016,30,1,1,0,21,1,40,0440,50001,006,1",
+    "P,2018GQ2,06,00016,16,1,5,2,12,2,20,4110,9000,303,8",  # not yet 17
+    "P,2018GQ3,06,00016,70,,2,0,16,2,,,30000,006,1",  # does not work
+    "P,2018GQ4,06,00016,45,2,1,1,24,2,36,2200,000100,210,6",  # 100 dollars
+]
+TEXAS = [HEAD, '"P","2018HU1","48","00090","45","9","3","17","01","2","99","9920","50000","554","9"']
+
+
+def survey(write: Write, place: str = "acsincome") -> str:
+    write(f"{place}/psam_p06.csv", "\n".join(CALIFORNIA) + "\n")
+    return below(write(f"{place}/psam_p48.csv", "\n".join(TEXAS) + "\n"))
+
+
+def test_acsincome_of_two_states(write: Write) -> None:
+    folder = survey(write)
+    records = every("acsincome", 2, data_dir=folder, no_test=True, split="by-column:ST")
+    assert records.counts == {0: 1, 1: 1}  # a state an agent
+    ((X, y), (X_texas, y_texas)) = (records.shards[agent] for agent in (0, 1))
+    assert (y.tolist(), y_texas.tolist()) == ([1], [-1])
+    assert records.labels == ("at most 50000", "above 50000")
+    assert entries(records.feature_names, X[0]).keys() == {
+        "AGEP=[25,35)", "COW=1", "SCHL=21", "MAR=1", "OCCP=[0,500)", "POBP=[1,60)", "RELP=0", "WKHP=[40,41)",
+        "SEX=1", "RAC1P=1", INTERCEPT,
+    }  # fmt: skip
+    assert entries(records.feature_names, X_texas[0]).keys() >= {"OCCP=[9900,inf)", "POBP=[500,inf)", "WKHP=[60,inf)"}
+    assert records.left_out
+    assert sum("no checksum vouches for" in note for note in records.telling) == 2
+    assert len(load_new(DataSettings(data="acsincome", data_dir=folder), records.feature_names).X_test) == 2
+
+
+def test_acsincome_counts_nobody_twice_wherever_it_lies(write: Write, tmp_path: Path) -> None:
+    folder = survey(write)
+    text = "\n".join(CALIFORNIA) + "\n"
+    write("acsincome/psam_p06.csv.gz", text)
+    write("acsincome/psam_pusa.csv", text)  # the whole country, of the same persons
+    assert every("acsincome", 2, data_dir=folder, no_test=True, split="by-column:ST").counts == {0: 1, 1: 1}
+    write("acsincome/psam_p07.csv.gz", text)
+    words = refusal("acsincome", data_dir=folder, no_test=True)
+    assert "psam_p06.csv and " in words
+    assert "psam_p07.csv.gz hold the same: its records would count twice, remove one" in words
+    folktables = str(Path(survey(write, "other/2018/1-Year")).parent)
+    assert load(DataSettings(data="acsincome", data_dir=folktables, no_test=True), 2, [0]).counts == {0: 1, 1: 1}
+    words = refusal("acsincome", data_dir=str(tmp_path / "elsewhere"))
+    assert "psam_p[0-9][0-9].csv: get it from the Census Bureau's ACS PUMS of 2018" in words
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (",WKHP", ",HOURS", "psam_p06.csv lacks the columns 'WKHP': get the original file"),
+        (",30,1,1", ",30,1", "psam_p06.csv, line 2: 14 values, expected 15"),
+        (",50001,", ",plenty,", "psam_p06.csv, line 2, column 'PINCP': 'plenty' is no number"),
+        (",1,0,21,", ",8,0,21,", "psam_p06.csv, line 2, column 'MAR': undeclared category '8'"),
+        ("06,00016,30", "06,00016,3", "psam_p06.csv: none of 4 records counts"),
+    ],
+)
+def test_acsincome_refusals(old: str, new: str, words: str, write: Write) -> None:
+    folder = below(write("acsincome/psam_p06.csv", "\n".join(CALIFORNIA).replace(old, new)))
+    assert words in refusal("acsincome", data_dir=folder, no_test=True)
+
+
+# kddcup99
+
+
+def connection(**changes: str) -> str:
+    usual = {"protocol_type": "tcp", "service": "http", "flag": "SF", "label": "normal."}
+    return ",".join((dict.fromkeys((*COLUMNS, "label"), "0") | usual | changes).values())
+
+
+ATTACK = connection(
+    label="smurf.", protocol_type="icmp", service="ecr_i", src_bytes="1032", count="511", serror_rate="0.50",
+    duration="100000",
+)  # fmt: skip
+
+
+def test_kddcup99(write: Write) -> None:
+    lines = [connection(), ATTACK, connection(service="Z39_50", label="neptune."), connection(logged_in="1")]
+    folder = below(write("kddcup99/kddcup.data", "\n".join(lines) + "\n"))
+    records = every("kddcup99", data_dir=folder, no_test=True)
+    X, y = records.shards[0]
+    assert X.shape == (4, 123)
+    assert y.tolist() == [-1, 1, 1, -1]
+    assert len(set(records.feature_names)) == 123
+    shares = {"protocol_type=icmp", "service=ecr_i", "flag=SF", "count", "duration", INTERCEPT}
+    numbers = {"serror_rate": 0.5, "src_bytes": math.log1p(1032) / math.log1p(2**32)}
+    assert entries(records.feature_names, X[1]) == pytest.approx(dict.fromkeys(shares, 1.0) | numbers)
+    assert any("the full set" in note for note in records.notes)
+    tenth = "kddcup99/kddcup.data_10_percent"
+    write(tenth, "\n".join(lines[:2]))
+    few = every("kddcup99", data_dir=folder, no_test=True)  # the 10 % file is taken if both are there
+    assert few.counts == {0: 2}
+    assert not any("the full set" in note for note in few.notes)
+    for change, words in (
+        (connection(service="nfs"), "line 2, column 'service': undeclared category 'nfs'"),
+        (connection(label="apache2."), "line 2, column 'label': undeclared label 'apache2.'"),
+        (connection() + ",1", "line 2: 43 values, expected 42"),
+    ):
+        write(tenth, "\n".join([lines[0], change, lines[1]]))
+        assert words in refusal("kddcup99", data_dir=folder)
+
+
+# mnist
+
+
+def idx(array: np.ndarray[Any, Any]) -> bytes:
+    shape = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes((0, 0, 8, array.ndim)) + shape + array.astype(np.uint8).tobytes()
+
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (6, 2, 3))
+DIGITS = np.array([3, 1, 3, 0, 3, 9])
+
+
+def mnist(folder: Path) -> str:
+    (folder / "mnist").mkdir(exist_ok=True)
+    for part, where in (("train", slice(4)), ("t10k", slice(4, 6))):
+        for name, array in (("images-idx3", IMAGES[where]), ("labels-idx1", DIGITS[where])):
+            (folder / "mnist" / f"{part}-{name}-ubyte.gz").write_bytes(gzip.compress(idx(array)))
+    return str(folder)
+
+
+def test_mnist_of_a_digit_and_of_all(tmp_path: Path) -> None:
+    folder = mnist(tmp_path)
+    records = every("mnist:3", data_dir=folder, test="official")
+    assert (records.name, records.preprocessing) == ("mnist:3", "public-bounds")
+    assert records.feature_names == ("r0c0", "r0c1", "r0c2", "r1c0", "r1c1", "r1c2", INTERCEPT)
+    X = np.vstack([records.shards[0][0], records.X_test])
+    np.testing.assert_allclose((X / X[:, -1:])[:, :-1], IMAGES.reshape(6, 6) / 255, rtol=1e-14)
+    np.testing.assert_array_equal([*records.shards[0][1], *records.y_test], np.where(DIGITS == 3, 1, -1))
+    mixed = every("mnist:3", data_dir=folder, test_fraction=0.5)  # rows of both parts in one piece
+    np.testing.assert_array_equal(np.sort(np.vstack([mixed.shards[0][0], mixed.X_test]), axis=0), np.sort(X, axis=0))
+    parts = every("mnist:3", 3, data_dir=folder, test="official", split="by-column:digit")
+    assert parts.counts == {0: 2, 1: 1, 2: 1}
+    everything = every("mnist", data_dir=folder, test="official")
+    assert (everything.classes, everything.labels) == (10, tuple("0123456789"))
+    np.testing.assert_array_equal(everything.y_test, DIGITS[4:])
+    np.testing.assert_array_equal(everything.X_test, records.X_test)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("train-images-idx3", b"\0\0\x0d\x03" + bytes(12), "starts with 00000d03, expected 00000803"),
+        ("train-labels-idx1", idx(np.zeros((4, 1, 1))), "starts with 00000803, expected 00000801"),
+        ("train-images-idx3", idx(np.zeros((4, 2, 3)))[:-1], "holds 23 bytes for 4 x 2 x 3"),
+        ("train-images-idx3", idx(np.zeros((5, 2, 3))), "is 5 x 2 x 3 and .* has 4 labels"),
+        ("t10k-images-idx3", idx(np.zeros((2, 3, 3))), "is 2 x 3 x 3 and"),
+        ("t10k-labels-idx1", idx(np.array([1, 12])), "record 2: label 12, expected 0 to 9"),
+        ("train-images-idx3", idx(np.zeros((4, 0, 3))), "holds 0 bytes for 4 x 0 x 3"),
+        ("train-images-idx3", struct.pack(">4B3I", 0, 0, 8, 3, 2**31, 2**31, 4), "holds 0 bytes for 2147483648"),
+    ],
+)
+def test_mnist_refusals(name: str, content: bytes, words: str, tmp_path: Path) -> None:
+    folder = mnist(tmp_path)
+    (tmp_path / "mnist" / f"{name}-ubyte.gz").write_bytes(gzip.compress(content))
+    with pytest.raises(RequestError, match=words):
+        every("mnist:3", data_dir=folder)
+
+
+# year-prediction-msd
+
+SONGS = "year-prediction-msd/YearPredictionMSD.txt"
+
+
+def songs(n: int = 40) -> str:
+    rng = np.random.default_rng(1)
+    rows, years = rng.normal(0, 50, (n, 90)), rng.integers(1922, 2012, n)
+    return "".join(f"{year}," + ",".join(f"{v:.5f}" for v in row) + "\n" for year, row in zip(years, rows, strict=True))
+
+
+def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, name = songs(), "year-prediction-msd"
+    folder = below(write(SONGS, text))
+    assert "holds 40 records, the official split needs 515345" in refusal(name, data_dir=folder)
+    records = every(name, data_dir=folder, test_fraction=0.25)
+    assert (records.task, records.preprocessing, records.X_test.shape) == ("real", "public-bounds", (10, 91))
+    numbers = np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
+    monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], records=40, train=30))
+    for test in (None, "official"):
+        official = every(name, 3, data_dir=folder, test=test)
+        assert official.counts == {0: 10, 1: 10, 2: 10}
+        np.testing.assert_allclose(official.y_test, (numbers[30:, 0] - 1966.5) / 44.5, rtol=1e-14)
+        np.testing.assert_allclose((official.X_test / official.X_test[:, -1:])[:, :-1], numbers[30:, 1:], rtol=1e-9)
+
+
+def test_packed_files_are_the_plain_ones(tmp_path: Path, write: Write) -> None:
+    how: dict[str, Any] = {"test_fraction": 0.25}
+    plain = every("year-prediction-msd", data_dir=below(write(SONGS, songs())), **how)
+    for kind in ("gz", "bz2", "zip"):
+        path = tmp_path / kind / f"{SONGS}.{kind}"
+        path.parent.mkdir(parents=True)
+        if kind == "zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                archive.writestr("YearPredictionMSD.txt", songs())
+        else:
+            path.write_bytes((gzip if kind == "gz" else bz2).compress(songs().encode()))
+        packed = every("year-prediction-msd", data_dir=str(tmp_path / kind), **how)
+        np.testing.assert_array_equal(packed.X_test, plain.X_test)
+        np.testing.assert_array_equal(packed.y_test, plain.y_test)
+        if kind == "zip":
+            with zipfile.ZipFile(path, "a") as archive:
+                archive.writestr("readme", "two")
+            assert "holds 2 files" in refusal("year-prediction-msd", data_dir=str(tmp_path / kind), **how)
+        for content in (b"PK no zip", path.read_bytes()[:-30]):
+            path.write_bytes(content)
+            message = refusal("year-prediction-msd", data_dir=str(tmp_path / kind), **how)
+            assert f"is not a sound {({'gz': 'gzip', 'bz2': 'bzip2'}).get(kind, kind)} file" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (",", ",x", r"line 3, column 2: 'x.*' is no finite number"),
+        ("19", "inf", "column 1: 'inf.*' is no finite number"),
+        ("19", "\n19", "line 3: 0 values, expected 91"),
+    ],
+)
+def test_year_prediction_refusals(old: str, new: str, words: str, write: Write) -> None:
+    lines = songs(6).splitlines()
+    lines[2] = ("1999" + lines[2][4:]).replace(old, new, 1)
+    with pytest.raises(RequestError, match=words):
+        every("year-prediction-msd", data_dir=below(write(SONGS, "\n".join(lines))), test_fraction=0.5)
+
+
+# ipums
+
+USA = (
+    "YEAR,SERIAL,PERNUM,PERWT,SEX,AGE,MARST,RACE,RACED,EDUC,EDUCD,EMPSTAT,CLASSWKR,UHRSWORK,OWNERSHP,FAMSIZE,"
+    "NCHILD,INCTOT\n"
+)
+PERSONS = [
+    "2019,1,1,12,1,43,1,1,100,10,101,1,2,45,1,4,2,61000",
+    "2019,1,2,12,2,41,1,2,200,6,60,1,2,20,1,4,2,25000",
+    "2019,1,3,12,2,10,6,1,100,2,20,0,0,0,1,4,0,9999999",
+    "2019,2,1,12,2,70,5,1,100,11,114,3,1,0,2,1,0,25001",
+]
+BRAZIL = (
+    "COUNTRY,YEAR,SAMPLE,AGE,SEX,MARST,MARSTD,NATIVITY,EDATTAIN,EMPSTAT,CLASSWK,HRSWORK1,OWNERSHIP,FAMSIZE,"
+    "NCHILD,INCTOT\n"
+)
+BRAZILIANS = [
+    "76,2000,76200001,30,1,2,210,1,3,1,2,44,1,3,1,301",
+    "76,2000,76200001,999,2,1,110,2,4,3,0,999,2,1,0,300",
+    "76,2000,76200001,4,2,1,110,1,0,0,0,999,2,5,0,9999998",
+]
+
+
+def test_ipums_usa_and_international(write: Write) -> None:
+    folder = below(write("ipums/usa.csv.gz", USA + "\n".join(PERSONS)))
+    settings = DataSettings(data="ipums:usa.csv.gz", data_dir=folder, test_fraction=0.34)
+    validate(settings)
+    records = load(settings, 1, [0])
+    assert records.name == "ipums:usa.csv.gz"
+    assert len(records.y_test) + records.counts[0] == 3  # the child has no income
+    assert records.left_out
+    assert records.preprocessing == "data-dependent"  # the codes are public, but who has them is not
+    new = load_new(settings, records.feature_names)
+    np.testing.assert_array_equal(new.y_test, [1, -1, 1])
+    assert new.labels == ("at most 25000", "above 25000")
+    assert entries(records.feature_names, new.X_test[0]).keys() == {
+        "AGE=[35,45)", "SEX=1", "MARST=1", "RACE=1", "EDUC=10", "EMPSTAT=1", "CLASSWKR=2", "UHRSWORK=[41,49)",
+        "OWNERSHP=1", "FAMSIZE=[4,5)", "NCHILD=[2,3)", INTERCEPT,
+    }  # fmt: skip
+    assert len(load_new(settings, records.feature_names, labelled=False).X_test) == 4
+    richer = settings.changed(schema={"threshold": 60_000})
+    np.testing.assert_array_equal(load_new(richer, records.feature_names).y_test, [1, -1, -1])
+    own = {"drop": ["*"], "threshold": 0, "columns": {"SEX": {"kind": "categorical", "categories": [1, 2]}}}
+    other = DataSettings(data=f"ipums:{folder}/ipums/usa.csv.gz", test_fraction=0.5, label="INCTOT", schema=own)
+    assert load(other, 1, [0]).feature_names == ("SEX=1", "SEX=2", INTERCEPT)
+    write("ipums/brazil.csv", BRAZIL + "\n".join(BRAZILIANS))
+    settings = DataSettings(data="ipums:brazil.csv", data_dir=folder, test_fraction=0.5)
+    names = load(settings, 1, [0]).feature_names
+    new = load_new(settings, names)
+    np.testing.assert_array_equal(new.y_test, [1, -1])
+    assert entries(names, new.X_test[1]).keys() >= {"AGE=[999,inf)", "HRSWORK1=[998,inf)", "NATIVITY=2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "words"),
+    [
+        (USA.replace("UHRSWORK", "HRSWORK2") + PERSONS[0], {}, r"lacks UHRSWORK: an extract of IPUMS USA needs"),
+        (BRAZIL.replace("EDATTAIN,", "") + "1," * 14 + "1", {}, "lacks EDATTAIN: an extract of IPUMS International"),
+        (USA + PERSONS[0].replace(",43,1,", ",43,8,"), {}, "line 2, column 'MARST': undeclared category '8'"),
+        (USA + PERSONS[2], {}, "every record has a label of leave_out"),
+        (USA + PERSONS[0], {"label": "AGE"}, "the label of an ipums extract is one of INCTOT, INCEARN, got 'AGE'"),
+    ],
+)
+def test_ipums_refusals(text: str, others: dict[str, Any], words: str, write: Write) -> None:
+    with pytest.raises(RequestError, match=words):
+        every("ipums:usa.csv", data_dir=below(write("ipums/usa.csv", text)), **others)

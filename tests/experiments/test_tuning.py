@@ -20,6 +20,8 @@ from admmnet.experiments.tasks import composed
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+from admmnet.record.format import epsilon as figure
+from tests.command_runs import Admmnet
 
 from .conftest import failing, write_people
 
@@ -81,7 +83,7 @@ def test_the_least_mean_error_wins_and_the_first_of_equals() -> None:
     assert best_of({one: [float("nan")], two: [0.25]})[0] == two  # a trial without an error is taken last
 
 
-def test_choices_follow_the_validation_errors_and_runs_have_them(done: CompareResult) -> None:
+def test_choices_follow_the_validation_errors_and_runs_have_them(done: CompareResult, admmnet: Admmnet) -> None:
     assert [(choice.case.entry.text, choice.case.epsilon) for choice in done.choices] == [
         (method, epsilon) for method in WANTED["algorithms"] for epsilon in WANTED["epsilons"]
     ]
@@ -104,20 +106,24 @@ def test_choices_follow_the_validation_errors_and_runs_have_them(done: CompareRe
             summary = json.loads((done.folder / f"runs/{name}-{seed}/summary.json").read_text())
             assert summary["data"]["train"] == 240
     assert len({choice.values for choice in done.choices}) > 1  # the grid tells settings apart
+    told = admmnet.ok("compare", done.folder).out.split("tuned on a validation part")[1]
+    lines = [row for row in (line.split() for line in told.splitlines()) if row and row[0].startswith("pp-admm")]
+    for row, choice in zip(lines, done.choices, strict=True):
+        assert ", ".join(f"{key}={value:g}" for key, value in choice.values) in " ".join(row)
+        assert row[-2] == figure(choice.cost_proven)
+    assert "the choice reads validation errors without noise, which no figure covers" in told
 
 
 def test_test_records_are_never_read_for_the_choice(done: CompareResult, files: dict[str, str], tmp_path: Path) -> None:
-    poisoned = tuned(tmp_path / "grid", files["train"], files["poisoned"])
-    assert [choice[1:3] for choice in poisoned.choices] == [choice[1:3] for choice in done.choices]
-    for folder in (done.folder / "trials").iterdir():
-        twin = poisoned.folder / "trials" / folder.name
-        assert (folder / "model.npz").read_bytes() == (twin / "model.npz").read_bytes()
+    others = {"algorithms": WANTED["algorithms"][:1], "tune": TUNE[:1], "epsilons": (50.0,)}
+    poisoned = tuned(tmp_path / "grid", files["train"], files["poisoned"], **others)
+    (choice,) = poisoned.choices
+    assert choice[:4] == next(own for own in done.choices if own.case == choice.case)[:4]
+    for folder in (poisoned.folder / "trials").iterdir():
+        assert (folder / "model.npz").read_bytes() == (done.folder / "trials" / folder.name / "model.npz").read_bytes()
     # the poison shows where test records are read
-    assert all(
-        abs(a["test_error"] - b["test_error"]) > 0.1
-        for a, b in zip(done.rows.values(), poisoned.rows.values(), strict=True)
-        if a["epsilon_target"] == 50.0 and a["method"] == "proven"
-    )
+    for cell, row in poisoned.rows.items():
+        assert abs(row["test_error"] - done.rows[cell]["test_error"]) > 0.1
 
 
 def ledger_totals(folder: Path, method: str) -> list[Totals]:
@@ -173,28 +179,23 @@ def test_composition_by_hand() -> None:
     assert composed((noisy, Totals.of([(Gaussian(1.0, 9.0), 1)], "proven"))).rho_published is None
 
 
-def test_trials_are_not_repeated_and_seeds_may_grow(done: CompareResult, files: dict[str, str], tmp_path: Path) -> None:
+def test_trials_are_not_repeated_and_a_failed_one_leaves_its_case_without_runs(
+    done: CompareResult, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Path(shutil.copytree(done.folder, tmp_path / "grid"))
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
     (gone,) = (path for path in before if path.parent.name.endswith("published-5-eta=0.01,rounds=3-1000001"))
     shutil.rmtree(gone.parent)
+    with failing(monkeypatch, RunError("no space"), seed=1_000_001):
+        result = tuned(folder, files["train"], files["test"])
+    failed = "pp-admm:published at epsilon 5"
+    assert list(result.failed) == [f"{failed} with eta=0.01,rounds=3, trial 1000001", failed]
+    assert len(result.choices) == 3
     result = tuned(folder, files["train"], files["test"], seeds=(0, 1, 2))
-    assert [choice.values for choice in result.choices] == [choice.values for choice in done.choices]
+    assert (result.failed, [own.values for own in result.choices]) == ({}, [own.values for own in done.choices])
     after = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
     assert {path for path in before if before[path] != after[path]} == {gone}
     assert len(after) == len(before) + 4
-
-
-def test_a_failed_trial_leaves_its_case_without_runs(
-    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    others = {"algorithms": ("pp-admm",), "tune": TUNE[:1]}
-    with failing(monkeypatch, RunError("no space"), seed=1_000_001, epsilon=5.0, eta=0.3):
-        result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
-    assert list(result.failed) == ["pp-admm at epsilon 5 with eta=0.3, trial 1000001", "pp-admm at epsilon 5"]
-    assert [row["epsilon_target"] for row in result.rows.values()] == [50.0, 50.0]
-    result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
-    assert (len(result.failed), len(result.rows), len(result.choices)) == (0, 4, 2)
 
 
 def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], tmp_path: Path) -> None:
@@ -206,6 +207,7 @@ def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], 
         algorithms=("ipp-admm:published", "lt-admm", "admm"),
         epsilons=(50.0,),
         seeds=(0,),
+        tune_seeds=1,
         settings=SETTINGS | {"data": files["train"], "test": files["test"], "rounds": 3},
         tune=("ipp-admm.max_releases=2:3:4", "lt-admm.edge_step=auto:1000", "admm.eta=0.5"),
     )
@@ -220,9 +222,10 @@ def test_what_is_possible_is_tried_and_the_rest_is_named(files: dict[str, str], 
 
 
 def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -> None:
-    settings = SETTINGS | {"data": files["train"]}
-    others = {"algorithms": ("pp-admm", "admm"), "epsilons": (50.0,), "tune": TUNE[:1], "resplit": True}
-    result = compare(Comparison(**(WANTED | {"out": str(tmp_path / "grid"), "settings": settings} | others)), jobs=1)
+    settings = SETTINGS | {"data": files["train"], "rounds": 3}
+    others = {"algorithms": ("pp-admm", "admm"), "epsilons": (50.0,), "tune": TUNE[:1], "tune_seeds": 1}
+    words = WANTED | {"out": str(tmp_path / "grid"), "settings": settings, "resplit": True} | others
+    result = compare(Comparison(**words), jobs=1)
     assert [(choice.case.entry.text, choice.case.data_seed) for choice in result.choices] == [
         *(("pp-admm", 0), ("admm", 0)),
         *(("pp-admm", 1), ("admm", 1)),
@@ -230,4 +233,4 @@ def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -
     assert [choice.cost_proven is None for choice in result.choices] == [False, True, False, True]
     names = {path.name for path in (tmp_path / "grid/trials").iterdir()}
     assert "pp-admm-proven-proven-50-split1-eta=0.3-1000000" in names
-    assert len(names) == 2 * 2 * 2 * 2
+    assert len(names) == 2 * 2 * 2

@@ -1,0 +1,243 @@
+"""The words of a comparison, on the command line and in files: what they mean, and which are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.errors import RequestError
+from admmnet.experiments.grid import Cell, Comparison, Grid
+from admmnet.experiments.grid_file import grids_of
+from admmnet.experiments.parsing import (
+    Entry,
+    parse_entries,
+    parse_entry,
+    parse_epsilons,
+    parse_part,
+    parse_seeds,
+    parse_tune,
+)
+from admmnet.files import read_toml
+from tests.benchmarks import pages
+from tests.command_runs import Admmnet
+from tests.doc_pages import ROOT
+
+
+def test_words_are_read() -> None:
+    for text in ("admm", "pp-admm", "ipp-admm:published", "ipp-admm:published:proven"):
+        assert parse_entry(text).text == text
+    assert parse_entry("pp-admm:proven:proven") == Entry("pp-admm", "proven", "proven")
+    assert [parse_seeds(text) for text in ("0:4", "3:4", "0, 3,5")] == [(0, 1, 2, 3), (3,), (0, 3, 5)]
+    assert (parse_epsilons("0.5,1, 1e1"), parse_part("3/40")) == ((0.5, 1.0, 10.0), (3, 40))
+
+
+@pytest.mark.parametrize(
+    ("parse", "flag", "texts"),
+    [
+        (parse_entry, "--algorithms", ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven"]),
+        (parse_entry, "--algorithms", ["PP-ADMM", "admm:proven"]),
+        (parse_seeds, "--seeds", ["", "4:4", "0:1:2", "a", "1.5", "-1:3", "-1", "0,,1", "0:999999999"]),
+        (parse_part, "--part", ["", "1", "0/2", "3/2", "1/-2", "a/2"]),
+        (parse_entries, "pp-admm twice", [("pp-admm", "admm", "pp-admm:proven")]),
+        (parse_entries, "no method", [()]),
+    ],
+)
+def test_other_words_are_refused(parse: Callable[[Any], object], flag: str, texts: list[Any]) -> None:
+    for text in texts:
+        with pytest.raises(RequestError, match=flag):
+            parse(text)
+
+
+def test_tuned_settings_make_grids_with_own_values_over_common_ones() -> None:
+    entries = parse_entries(["pp-admm", "ipp-admm", "ipp-admm:published"])
+    tried = parse_tune(["eta=0.1:auto, rounds=2:3", "ipp-admm.eta=7", "ipp-admm:published.rounds=9"], entries, {})
+    assert [dict(values) for values in tried[entries[0]]] == [
+        {"eta": eta, "rounds": rounds} for eta in (0.1, "auto") for rounds in (2, 3)
+    ]
+    assert tried[entries[1]] == ((("eta", 7.0), ("rounds", 2)), (("eta", 7.0), ("rounds", 3)))
+    assert tried[entries[2]] == ((("eta", 7.0), ("rounds", 9)),)
+    assert parse_tune([], entries, {}) == dict.fromkeys(entries, ((),))
+    # a setting that is given again begins combinations that are tried besides
+    tried = parse_tune(["pp-admm.eta=1:2,pp-admm.rounds=3", "pp-admm.eta=5"], entries, {})
+    assert tried[entries[0]] == ((("eta", 1.0), ("rounds", 3)), (("eta", 2.0), ("rounds", 3)), (("eta", 5.0),))
+    assert tried[entries[1]] == ((),)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("eta", "eta"),
+        ("eta=a:b", "eta"),
+        ("rounds=1.5:2", "rounds"),
+        ("epsilon=1:2", "settings:"),
+        ("eta=1:1", "twice"),
+        ("eta=1:2,eta=3", "twice"),
+        ("pp-admm:published.eta=1:2", "not compared"),
+        ("rounds=2:3", "leave one of them out"),
+    ],
+)
+def test_other_tuning_is_refused(text: str, what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        parse_tune([text], parse_entries(["pp-admm"]), {"rounds": 5})
+
+
+def grid(**others: Any) -> Grid:
+    values: dict[str, Any] = {"algorithms": ("admm", "pp-admm"), "epsilons": (2.0, 1.0), "seeds": (4, 2)}
+    return Grid(Comparison(**(values | {"out": "somewhere"} | others)))
+
+
+def test_parts_are_all_runs_and_none_twice() -> None:
+    wanted: list[dict[str, Any]] = [{}, {"resplit": True}, {"tune": ("pp-admm.eta=1:2",)}]
+    for others in wanted:
+        made = grid(**others)
+        whole = [(case, seed) for case, seeds in made.pieces() for seed in seeds]
+        assert len(whole) == len(set(whole)) == 2 + 2 * 2
+        parts = [(case, seed) for k in (1, 2, 3) for case, seeds in made.pieces((k, 3)) for seed in seeds]
+        assert sorted(parts, key=repr) == sorted(whole, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [
+        ({"epsilons": (1.0, 1.0)}, "--epsilons names 1 twice"),
+        ({"seeds": ()}, "--seeds names nothing"),
+        ({"algorithms": ("pp-admm",), "epsilons": (-2.0,)}, "pp-admm at epsilon -2: epsilon = -2.0 is not allowed"),
+        ({"settings": {"epsilon": 3.0}}, "--epsilons"),
+        ({"settings": {"method": "proven"}}, "pp-admm:published"),
+        ({"settings": {"account": "x"}}, "simulation"),
+        ({"settings": {"transport": "mpi"}}, "simulated in one process"),
+        ({"settings": {"budgets": {"1": {"epsilon": 2.0}}}}, "every agent"),
+        ({"settings": {"gate": "gaussian"}}, "admm: gate = 'gaussian' does not go with"),
+        ({"settings": {"data_seed": 1}, "resplit": True}, "exclude each other"),
+        ({"tune_seeds": 0}, "--tune-seeds 0"),
+        ({"seeds": (1_000_000,), "tune": ("eta=1:2",)}, "are the trials'"),
+        ({"algorithms": ("ipp-admm",), "tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
+    ],
+)
+def test_wrong_grids_are_refused(others: dict[str, Any], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        grid(**others)
+
+
+# grids in files
+
+TWO = """
+[compare]
+algorithms = ["admm", "pp-admm"]
+epsilons = [5.0]
+seeds = "0:2"
+[network]
+topology = "ring:4"
+[algorithm]
+rounds = 2
+[run]
+simulate = true
+[[place]]
+name = "people, 4 agents"
+data.data = "{people}"
+[[place]]
+name = "nobody"
+data.data = "nowhere.csv"
+[[place]]
+name = "people:5"
+data.data = "{people}"
+network.topology = "ring:5"
+algorithms = ["tests.experiments.outside:Outside"]
+seeds = [3]
+"""
+
+
+def grids(file: Path, words: dict[str, Any] | None = None, **settings: Any) -> dict[str, Comparison]:
+    return grids_of(read_toml(file), file, words or {}, settings, "out")
+
+
+def read(tmp_path: Path, text: str, words: dict[str, Any] | None = None, **settings: Any) -> dict[str, Comparison]:
+    (tmp_path / "grid.toml").write_text(text)
+    return grids(tmp_path / "grid.toml", words, **settings)
+
+
+def test_places_run_beside_each_other_and_one_that_is_refused_stops_no_other(
+    people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    (tmp_path / "grid.toml").write_text(TWO.format(people=people))
+    out = tmp_path / "out"
+    words = ("compare", tmp_path / "grid.toml", "--jobs", "1", "-o", out)
+    assert "--plot x.png is for one picture" in admmnet.refused(*words, "--plot", "x.png")
+    for more in ((), ("--json",)):
+        printed = admmnet(*words, *more)
+        assert printed.code == 3
+        assert "failed: nobody: " in printed.err
+        assert "nowhere.csv does not exist" in printed.err
+        assert "admmnet: 1 failed, see above" in printed.err
+        if not more:
+            assert printed.out.index("people, 4 agents") < printed.out.index("people:5")
+    assert sorted(path.name for path in out.iterdir()) == ["people-4-agents", "people-5"]
+    places = json.loads(printed.out)
+    names = [[(line["name"], line["epsilon"], line["seeds"]) for line in found["lines"]] for found in places.values()]
+    assert names == [[("admm", None, 2), ("pp-admm", 5.0, 2)], [("tests.experiments.outside:Outside", 5.0, 1)]]
+    assert [found["data"][0]["agents"] for found in places.values()] == [4, 5]
+    values: dict[str, Any] = {"topology": "ring:5", "rounds": 2, "simulate": True, "data": people}
+    delta = places["people:5"]["delta"]
+    summary = run(RunConfig(**values, algorithm="pp-admm", epsilon=5.0, delta=delta, seed=3)).summary
+    assert places["people:5"]["lines"][0]["error"] == summary["test_error"]["consensus"]
+
+
+def test_flags_win_over_the_file_and_places_over_what_is_common(tmp_path: Path) -> None:
+    first, _, last = read(tmp_path, TWO, {"epsilons": (1.0,)}, rounds=7).values()
+    assert (first.epsilons, last.epsilons) == ((1.0,), (1.0,))
+    assert (first.seeds, last.seeds) == ((0, 1), [3])
+    assert [found.settings["topology"] for found in (first, last)] == ["ring:4", "ring:5"]
+    assert {found.settings["rounds"] for found in (first, last)} == {7}
+    (alone,) = read(tmp_path, '[compare]\nalgorithms = ["admm"]\n').values()
+    assert alone == Comparison(algorithms=["admm"], out="out")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("compare = 3", "compare must be a table"),
+        ('place = "here"', "every place one"),
+        ("[[place]]\nname = 'a'\nvary = 3\n", "vary = 3 is not allowed: give lists of values"),
+        ("[[place]]\nname = 'a'\nvary.agents = []\n", "is not allowed: give lists of values"),
+        ("[[place]]\nvary.agents = [3]\n", "a place that varies a setting has no name"),
+        ("[compare]\nepsilon = [1.0]", r"unknown key epsilon in \[compare\]; keys: algorithms, epsilons"),
+        ("[compare]\nepsilons = [1.0]", r"grid\.toml names no methods"),
+        ('[compare]\nalgorithms = ["admm"]\nseeds = "3:3"', "--seeds '3:3' is not allowed"),
+        ('[compare]\nalgorithms = ["admm"]\n[[place]]\ndata.data = "census"', "a place with name = None"),
+        (TWO.replace("nobody", "people 4 agents"), "a place with name = 'people 4 agents' is not allowed"),
+        (TWO.replace('data.data = "{people}"', "rounds = 3"), r"unknown table or key \[rounds\]"),
+    ],
+)
+def test_other_files_are_refused(text: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=what):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(("name", "places"), [("accuracy", 3), ("masked", 14)])
+def test_other_grids_of_the_documentation_are_sound(name: str, places: int) -> None:
+    wanted = grids(ROOT / "docs" / f"{name}.toml")
+    assert [bool(list(Grid(comparison).cases())) for comparison in wanted.values()] == [True] * places
+
+
+def test_the_benchmark_of_the_documentation() -> None:
+    text = (ROOT / "docs" / "benchmark.json").read_text()
+    measured = json.loads(text)
+    assert pages.written(measured) == text
+    wanted = grids(ROOT / "docs" / "benchmark.toml")
+    assert list(measured) == list(wanted)
+    errors = {}
+    for name, comparison in wanted.items():
+        made = Grid(comparison)
+        cases = {(case.entry.text, case.epsilon): case for case in made.cases()}
+        found = {(line["name"], line["epsilon"]): line["errors"] for line in measured[name]["lines"]}
+        assert (measured[name]["delta"], found.keys()) == (made.delta, cases.keys())
+        assert {len(own) for own in found.values()} == {len(made.seeds)}
+        errors[name] = made, cases, found
+    made, cases, found = errors["census, 5 agents"]
+    again = run(made.config(Cell(cases["ssp", 1.0], made.seeds[0]))).summary["test_error"]["consensus"]
+    assert again == pytest.approx(found["ssp", 1.0][0], abs=1e-3)  # another machine's last bits may turn some

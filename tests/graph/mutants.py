@@ -7,11 +7,7 @@ MUTANTS = {
     "two parts are a network": ("graph/checks.py", "if len(parts) > 1:", "if len(parts) > 2:"),
     "an edge may stand twice at one end": ("graph/files.py", "if neighbour in mine or head not", "if head not"),
     "a directed graph is taken": ("graph/files.py", 'if data.get("directed"):', 'if data.get("direct"):'),
-    "the first line of a csv file is dropped": (
-        "graph/files.py",
-        "text if first.isdecimal() else",
-        "text if False else",
-    ),
+    "the first line of a csv file is dropped": ("graph/files.py", "first.isdecimal()", "False"),
     "a gap of another eigenvalue": ("graph/facts.py", "abs(eigenvalues[-2])", "abs(eigenvalues[-3])"),
     "weights of the lower degree": ("graph/facts.py", "np.maximum.outer(", "np.minimum.outer("),
     "another seed first": ("graph/specs.py", "in range(seed, seed + tries)", "in range(seed + 1, seed + tries)"),
@@ -19,11 +15,7 @@ MUTANTS = {
     "a complement of too high a degree": ("graph/specs.py", "n - 1 - k, n, seed=seed", "n - k, n, seed=seed"),
     "a row of a grid that is too long": ("graph/specs.py", "column + 1 < columns", "column < columns"),
     "ties go to the highest": ("graph/tree.py", "return min(agent for agent", "return max(agent for agent"),
-    "the middle behind the middle": (
-        "graph/tree.py",
-        "range(path[centre][1] // 2)",
-        "range((path[centre][1] + 1) // 2)",
-    ),
+    "the middle behind the middle": ("graph/tree.py", "path[centre][1]", "(path[centre][1] + 1)"),
     "all speak in a sum": ("graph/tree.py", "+= self.upward(speaking)[below]", "+= 1"),
-    "parts forget agents": ("graph/simple.py", "            part.update(front)", "            part |= set(front[:1])"),
+    "parts forget agents": ("graph/simple.py", ".update(front", " |= set(front[:1]"),
 }

@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.accuracy gates [--records 7000] [--epsilon 10] [--seeds 3]
     python -m tests.benchmarks.accuracy trouble
-    python -m tests.benchmarks.accuracy network [--out docs/pictures/network-ledger.png]
+    python -m tests.benchmarks.accuracy network [--out FILE]
 
 - gates: what the ball gates of ipp-admm save: broadcasts, and the error beside pp-admm of as many rounds and of as many
   broadcasts, which spends the whole budget on releases. Means over seeds; records, graph and shards are theirs all.
@@ -154,12 +154,11 @@ def network(asked: argparse.Namespace) -> None:
                 shares = [fmean(one.share for one in found if one.distance == hop) for hop in hops]
                 curves.append(Curve(name, look, hops, shares))
         print(row(*cells), flush=True)
-    if asked.out:
-        words = "what one other agent learns, average at the end", "edges to the observer", "share of everybody's mu"
-        panel = Panel(*words, tuple(curves), ylim=(0.0, 1.05))
-        save(Path(asked.out), Picture("", ((panel,),), height=2.4, width=5.0))
+    words = "what one other agent learns, average at the end", "edges to the observer", "share of everybody's mu"
+    panel = Panel(*words, tuple(curves), ylim=(0.0, 1.05))
+    save(Path(asked.out), Picture("", ((panel,),), height=2.4, width=5.0))
 
 
 if __name__ == "__main__":
     own = {part.__name__: part for part in (gates, trouble, network)}
-    main(__doc__, own, records=7000, epsilon=10.0, seeds=3, out="")
+    main(__doc__, own, records=7000, epsilon=10.0, seeds=3, out="docs/pictures/network-ledger.png")

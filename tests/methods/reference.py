@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ from scipy.optimize import minimize
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Matrix, Vector
 
-from .recording import Shards
+from .recording import SEED, Said, Shards
 
-SPLIT, DELTA1, C1 = 0.001, 1e-4, 0.25
+C1 = 0.25
 
 
 def sigmoid(u: Vector) -> Vector:
@@ -98,65 +97,6 @@ def augmented(
     return minimiser(value, gradient, hessian, len(own))
 
 
-class Network:
-    """Equations (3), (4), (5), (16): the last words of every agent, and the duals; weighted by (60) where asked."""
-
-    def __init__(
-        self,
-        shards: Shards,
-        graph: nx.Graph,
-        eta: float,
-        regularisation: float,
-        proximal: Sequence[float] = (0.0,) * 5,
-        *,
-        weighted: bool = False,
-    ) -> None:
-        self.graph, self.eta, self.proximal = graph, eta, proximal
-        weights = weights_of(shards) if weighted else [1.0] * len(graph)
-        self.locals = [Local(*shards[i], regularisation / len(graph), weights[i]) for i in sorted(graph)]
-        self.size = shards[0][0].shape[1]
-        self.theta = [np.zeros(self.size) for _ in self.locals]
-        self.dual = [np.zeros(self.size) for _ in self.locals]
-
-    def convexity(self, i: int) -> float:
-        return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.proximal[i]
-
-    def primal(self, i: int, b1: Vector) -> Vector:
-        """Solve eq. (3), with + b1 . theta eq. (5), with a self-term eq. (16); b1 is of the problem over w_i."""
-        f, own = self.locals[i], self.theta[i]
-        midpoints = [(own + self.theta[j]) / 2 for j in self.graph[i]]
-        return augmented(f, own, 2 * self.dual[i] + f.weight * b1, self.eta, midpoints, self.proximal[i])
-
-    def hear(self, said: dict[int, Vector | None]) -> None:
-        """Who is silent keeps its last words; then eq. (4)."""
-        self.theta = [self.theta[i] if (vector := said[i]) is None else vector for i in range(len(self.theta))]
-        self.dual = [
-            dual + self.eta / 2 * np.sum([self.theta[i] - self.theta[j] for j in self.graph[i]], axis=0)
-            for i, dual in enumerate(self.dual)
-        ]
-
-
-class PublishedNoise:
-    """Equations (8) to (14) for one agent at rho_total = epsilon^2 / (4 ln(1/delta))."""
-
-    def __init__(self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, moved: float) -> None:
-        rho_total = epsilon**2 / (4 * math.log(1 / delta))
-        each = (1 - gate_share) * rho_total / releases
-        rho1, self.rho2 = (1 - SPLIT) * each, SPLIT * each
-        epsilon1 = rho1 + 2 * math.sqrt(rho1 * math.log(1 / DELTA1))
-        epsilon3 = 0.99 * epsilon1
-        self.sigma1 = 2 * math.sqrt(2 * math.log(1.25 / DELTA1)) / (n * epsilon3)
-        self.floor_over_agents = 2.8 * C1 / ((epsilon1 - epsilon3) * n)
-        if gate_share:
-            both, ratio = math.sqrt(2 * gate_share * rho_total), (2 * releases) ** (2 / 3)
-            epsilon_t, epsilon_q = both / (1 + ratio), both * ratio / (1 + ratio)
-            self.threshold_scale = releases * moved / epsilon_t
-            self.query_scale = 2 * releases * moved / epsilon_q
-
-    def sigma2(self, beta: float, m: float) -> float:
-        return beta / (math.sqrt(2 * self.rho2) * m)
-
-
 class Streams:
     """The agents' random numbers, drawn in the order of Algorithms 1 and 2."""
 
@@ -174,3 +114,71 @@ class Streams:
 
     def laplace(self, i: int, scale: float) -> float:
         return float(scale * self._streams[i][Purpose.GATE].laplace())
+
+
+class Network:
+    """Equations (3), (4), (5), (16): the last words of every agent, and the duals; weighted by (60) where asked."""
+
+    def __init__(
+        self,
+        shards: Shards,
+        graph: nx.Graph,
+        eta: float,
+        regularisation: float,
+        proximal: Sequence[float] = (0.0,) * 8,
+        *,
+        weighted: bool = False,
+    ) -> None:
+        self.graph, self.eta, self.proximal = graph, eta, list(proximal)
+        weights = weights_of(shards) if weighted else [1.0] * len(graph)
+        self.locals = [Local(*shards[i], regularisation / len(graph), weights[i]) for i in sorted(graph)]
+        self.size = shards[0][0].shape[1]
+        self.theta = [np.zeros(self.size) for _ in self.locals]
+        self.dual = [np.zeros(self.size) for _ in self.locals]
+        self.streams = Streams(len(graph), SEED)
+
+    def around(self, i: int) -> list[int]:
+        """Neighbours of an agent in the equations."""
+        return sorted(self.graph[i])
+
+    def convexity(self, i: int) -> float:
+        return self.locals[i].share + 2 * self.eta * len(self.around(i)) + self.proximal[i]
+
+    def midpoints(self, i: int) -> list[Vector]:
+        return [(self.theta[i] + self.theta[j]) / 2 for j in self.around(i)]
+
+    def primal(self, i: int, b1: Vector) -> Vector:
+        """Solve eq. (3), with + b1 . theta eq. (5), with a self-term eq. (16); b1 is of the problem over w_i."""
+        f, own = self.locals[i], self.theta[i]
+        return augmented(f, own, 2 * self.dual[i] + f.weight * b1, self.eta, self.midpoints(i), self.proximal[i])
+
+    def objective(self, i: int, sigma: float) -> Vector:
+        """Draw b1."""
+        return self.streams.normal(i, Purpose.OBJECTIVE, sigma, self.size)
+
+    def output(self, i: int, sigma: float) -> Vector:
+        """Draw b2."""
+        return self.streams.normal(i, Purpose.OUTPUT, sigma, self.size)
+
+    def say(self, i: int, round: int) -> Vector | None:
+        """What an agent broadcasts."""
+        raise NotImplementedError
+
+    def hear(self, said: dict[int, Vector | None]) -> None:
+        """Who is silent keeps its last words; then eq. (4)."""
+        self.theta = [own if (vector := said[i]) is None else vector for i, own in enumerate(self.theta)]
+        self.dual = [
+            dual + self.eta / 2 * sum((self.theta[i] - self.theta[j] for j in self.around(i)), np.zeros(self.size))
+            for i, dual in enumerate(self.dual)
+        ]
+
+    def check(self, said: Said, close: Callable[[int], float]) -> None:
+        """Compare with what was said in a run, to within ``close`` of each agent, and go on from that."""
+        for round, spoken in enumerate(said):
+            expected = {i: self.say(i, round) for i in sorted(self.graph)}
+            for i, own in expected.items():
+                vector, where = spoken[i], f"{round=} {i=}"
+                assert (vector is None) == (own is None), where
+                if vector is not None and own is not None:
+                    np.testing.assert_allclose(vector, own, rtol=0, atol=close(i), err_msg=where)
+            self.hear(spoken)

@@ -16,7 +16,6 @@ from msgspec import structs
 from admmnet import RunConfig
 from admmnet.holder import Door, Holder
 from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, edges_of
-from admmnet.masking import Attempt
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding import (
@@ -107,8 +106,7 @@ def test_edges_are_quarter_decades_digit_by_digit() -> None:
     assert (np.diff(EDGES) > 0).all()
 
 
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("name", ["bounds", "shape"])
+@pytest.mark.parametrize(("name", "masked"), [("bounds", False), ("shape", False), ("bounds", True)])
 def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, masked: bool) -> None:
     config = settings(**(MASKED if masked else {}))
     found = replace(ENCODING, columns=(Number(1.0, 0.5, 3.0, EVEN), *ENCODING.columns[1:]))
@@ -120,6 +118,7 @@ def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, m
     holders = {i: Holder(records(i), np.ones(COUNTS[i])) for i in COUNTS}
     total, charged = summed(stage, holders)
     assert stage.masked is masked
+    assert (stage.rounds, stage.first.participants) == (1, (0, 1, 2))
     size = stage.sum_size
     noise, rho = np.zeros(size), FACTS.nominal
     for i in COUNTS:
@@ -308,8 +307,3 @@ def test_counters_do_not_drown_the_words() -> None:
         (0, 2, 1.0),
     ):
         assert omega(mixed(numbers, words)) == pytest.approx(math.sqrt(square))
-
-
-def test_masks_of_a_stage_are_for_all_agents_of_its_first_attempt() -> None:
-    stage = BoundsStage(settings(**MASKED), FACTS, 0.05, ENCODING, unbounded(ENCODING))
-    assert (stage.rounds, stage.first) == (1, Attempt(1, (0, 1, 2), 1))

@@ -1,4 +1,4 @@
-"""Which stages a run has, by public facts and by what is asked for, and the words that say so."""
+"""Which stages a run has, by public facts and by what is asked for."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ from admmnet.solvers.accurate import WIDE
 MIXED = Encoding((*[Number(1.0, 0.0, 1.0)] * 5, Number(1.0, 0.0, 1.0, EVEN), Plain(2), *[Words(4, 1.0)] * 3))
 BOUNDED = Encoding((Number(1.0, 0.0, 1.0, EVEN), Words(3, 1.0)))
 
+OTHERS: list[dict[str, Any]] = [
+    {"algorithm": "r-admm-gaussian"},
+    {"algorithm": "noisy-gd", "task": "classes"},
+    {"algorithm": "ssp"},
+]
+
 
 def decided(
     wish: Wish, records: int = 72_000, raw: Encoding | None = MIXED, task: Any = "binary", **settings: Any
@@ -40,88 +46,65 @@ def test_auto_measures_where_it_helps(algorithm: str) -> None:
     assert [stage.share for stage in found.stages] == [0.025, 0.025, 0.05]
     assert found.share == pytest.approx(0.1)
     assert found.encoding == MIXED
-    words = f"m = {72_000 / math.sqrt(5 / 0.04):.4g}: records over noise"
-    assert found.notes == (
-        f"encoding: bounds of 5 and the shape of 6 columns of numbers are measured, 5 % of the budget ({words})",
-        f"whitening: second moments of d = {MIXED.width} features are measured, 5 % of the budget ({words})",
-    )
+    assert all(f"5 % of the budget (m = {72_000 / math.sqrt(5 / 0.04):.4g}" in note for note in found.notes)
     before = found.before(0, Target(1.0, 1e-5))
     assert [event.mechanism for event, _ in before] == ["discrete-gaussian"] * 3
     left = found.rest(Facts(nx.cycle_graph(5), {}, 3, {2: 0.02})).nominal
     assert left == {2: pytest.approx(0.018)}
 
 
-def test_few_records_leave_columns_on_public_curves_and_words_undrowned() -> None:
-    found = decided(Wish("auto", "auto"), records=1000)
-    assert found.names == ()
-    assert found.share == 0.0
-    assert found.encoding is not None
-    assert found.encoding.omega == pytest.approx(math.sqrt(4 / 6))
-    encoding, whitening = found.notes
-    assert "noise would drown 6 columns of numbers (m is 89.44, and sqrt(20 p)/m is 0.122, above 0.08)" in encoding
-    assert "noise would drown second moments of d = 63 features: m is 89.44 (at least 550)" in whitening
-    asked = decided(Wish("private", "off"), records=1000)
-    assert asked.names == ("bounds", "shape")
-    assert asked.stages[0].share == asked.stages[1].share == pytest.approx(0.1), "at most a fifth for both"
-
-
-def test_declared_bounds_need_no_stage() -> None:
-    found = decided(Wish("private", "off"), raw=BOUNDED)
-    assert found.names == ("shape",)
-    assert "the shape of 1 column of numbers is measured" in found.notes[0]
-    none = decided(Wish("private", "on"), raw=Encoding((Words(9, 1.0),)))
-    assert none.names == ("whiten",)
-
-
-def test_shares_may_be_given_and_leave_the_method_some() -> None:
-    found = decided(Wish("private", "on", 0.3, 0.2))
-    assert [stage.share for stage in found.stages] == [0.15, 0.15, 0.2]
-    with pytest.raises(RequestError, match=r"take 0.95 of the budget: lower them to 0.9 together"):
-        decided(Wish("private", "on", 0.5, 0.45))
+@pytest.mark.parametrize(
+    ("wish", "others", "shares"),
+    [
+        (("auto", "auto"), {"records": 1000}, {}),  # m is 89.44: below 550, and sqrt(20 6)/m is 0.122, above 0.08
+        (("private", "off"), {"records": 1000}, {"bounds": 0.1, "shape": 0.1}),  # at most a fifth for both
+        (("private", "off"), {"raw": BOUNDED}, {"shape": 0.025}),
+        (("private", "on"), {"raw": Encoding((Words(9, 1.0),))}, {"whiten": 0.05}),
+        (("private", "on", 0.3, 0.2), {}, {"bounds": 0.15, "shape": 0.15, "whiten": 0.2}),
+        (("auto", "auto"), {"raw": None}, {"whiten": 0.05}),
+        (("auto", "auto"), {"raw": None, "records": 2000}, {}),
+        (("auto", "on"), {"raw": None, "records": 2000}, {"whiten": 0.05}),
+        (("auto", "off"), {"raw": None}, {}),
+        ((), {"raw": None}, {}),
+        (("auto", "auto"), {"raw": Encoding((Words(2048, 1.0),), intercept=True), "records": 10**9}, {}),
+        # whitening by auto is for what was measured
+        *((("auto", "auto"), own, {"bounds": 0.025, "shape": 0.025}) for own in OTHERS),
+        *((("auto", "on"), own, {"bounds": 0.025, "shape": 0.025, "whiten": 0.05}) for own in OTHERS),
+        *((("auto", "auto"), {"algorithm": name, "method": "published"}, {}) for name in ("pp-admm", "admm")),
+    ],
+    ids=str,
+)
+def test_stages_and_their_shares_follow_from_public_facts(
+    wish: Any, others: dict[str, Any], shares: dict[str, float]
+) -> None:
+    found: Any = decided(Wish(*wish), **others)
+    assert {stage.name: stage.share for stage in found.stages} == pytest.approx(shares)
+    raw = others.get("raw", MIXED)
+    if raw is None or shares:
+        assert (found.encoding is None) == (raw is None)
+    elif others.get("method") == "published":
+        assert found == Prologue(encoding=MIXED)
+    else:  # words must not be drowned by counters
+        assert found.encoding.omega == pytest.approx(math.sqrt(4 / 6) if raw is MIXED else 1.0)
+        assert all("drown" in note or "above 2048" in note for note in found.notes)
+    if raw is None and not shares:
+        assert found == Prologue()
 
 
 @pytest.mark.parametrize(
-    "others",
+    ("wish", "others", "told"),
     [
-        {"algorithm": "r-admm-gaussian"},
-        {"algorithm": "noisy-gd", "task": "classes"},
-        {"algorithm": "ssp"},
-        {"raw": None, "records": 2000},
+        (("private", "on", 0.5, 0.45), {}, "0.95 of the budget"),
+        (("private",), {"raw": None}, "needs raw records"),
+        (("auto", "on"), {"raw": Encoding((Words(2049, 1.0),))}, "d <= 2048"),
+        (("private",), {"algorithm": "pp-admm", "method": "published"}, "encode"),
+        (("auto", "on"), {"algorithm": "admm", "method": "published"}, "whiten"),
     ],
 )
-def test_auto_is_for_what_was_measured(others: dict[str, Any]) -> None:
-    assert "whiten" not in decided(Wish("auto", "auto"), **others).names
-    assert "whiten" in decided(Wish("auto", "on"), **others).names
+def test_stages_that_cannot_be_are_refused(wish: Any, others: dict[str, Any], told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        decided(Wish(*wish), **others)
 
 
-def test_rows_that_come_encoded_are_whitened_where_that_helps_and_nothing_is_said_where_not() -> None:
-    found = decided(Wish("auto", "auto"), raw=None)
-    assert found.names == ("whiten",)
-    assert found.encoding is None
-    assert decided(Wish("auto", "auto"), raw=None, records=2000) == Prologue()
-    assert decided(Wish("auto", "off"), raw=None) == Prologue()
+def test_rows_that_come_encoded_are_whitened_up_to_where_they_may_be_sparse() -> None:
     assert WIDEST_ENCODED < WIDE
-
-
-@pytest.mark.parametrize(("algorithm", "method"), [("pp-admm", "published"), ("admm", "published")])
-def test_published_forms_have_no_stages(algorithm: str, method: str) -> None:
-    how: dict[str, Any] = {"algorithm": algorithm, "method": method}
-    if algorithm == "admm":
-        how.pop("epsilon", None)
-    assert decided(Wish("auto", "auto"), **how) == Prologue(encoding=MIXED)
-    for wish, name in ((Wish("private"), "encode = 'private'"), (Wish("auto", "on"), "whiten = 'on'")):
-        with pytest.raises(RequestError, match=f"{name} does not go with algorithm = '{algorithm}'"):
-            decided(wish, **how)
-
-
-def test_the_widest_rows() -> None:
-    wide = Encoding((Words(2048, 1.0),), intercept=True)
-    assert "d = 2049 is above 2048" in decided(Wish("auto", "auto"), raw=wide, records=10**9).notes[0]
-    with pytest.raises(RequestError, match="whiten = 'on' needs d <= 2048, and these rows have d = 2049"):
-        decided(Wish("auto", "on"), raw=wide)
-    assert decided(Wish(), raw=None) == Prologue()
-
-
-def test_records_that_come_encoded_are_not_measured_again() -> None:
-    with pytest.raises(RequestError, match="encode = 'private' needs raw records, and these come encoded"):
-        decided(Wish("private"), raw=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from admmnet import RunConfig, read_run
 from admmnet.errors import RequestError
 from admmnet.graph import network_of
 from admmnet.holder.answers import Released
-from admmnet.methods.agent import AgentPlan, Contact
+from admmnet.methods.agent import Agent, AgentPlan, Contact
 from admmnet.methods.base import Facts
 from admmnet.methods.lt_admm import LTADMM
 from admmnet.privacy.events import Gaussian
@@ -66,6 +67,18 @@ def grid(sigma: float) -> float:
     return float(2.0 ** (np.floor(np.log2(sigma)) - 20))
 
 
+def said_by(method: LTADMM, agent: Agent, draw: Callable[[], Vector]) -> Vector:
+    """Propose with these answers."""
+    steps = method.propose(agent, 0)
+    next(steps)
+    try:
+        while True:
+            steps.send(Released(draw(), None))
+    except StopIteration as done:
+        found: Vector = done.value
+    return found
+
+
 def test_both_ends_of_an_edge_agree_whatever_is_lost() -> None:
     """What i holds of z_ij and z_ji is what j holds of them: by acknowledgements alone."""
     graph, rng = network_of("ring:5", agents=None, seed=0), np.random.default_rng(3)
@@ -85,13 +98,7 @@ def test_both_ends_of_an_edge_agree_whatever_is_lost() -> None:
                 [comes[j, i] for j in around],
             )
             agent.contact = Contact(*map(np.array, masks))
-            steps = method.propose(agent, 0)
-            next(steps)
-            try:
-                while True:
-                    steps.send(Released(rng.standard_normal(3), None))
-            except StopIteration as done:
-                said[i] = done.value
+            said[i] = said_by(method, agent, lambda: rng.standard_normal(3))
         for i, agent in enumerate(agents):
             method.absorb(agent, said[i], {j: said[j] for j in agent.neighbours if comes[j, i]})
     for i, j in graph.edges:
@@ -116,15 +123,7 @@ def largest(method: LTADMM) -> float:
     for i, agent in enumerate(agents):
         agent.state.theta = np.array([(-1.0) ** i])
     for _ in range(400):
-        said: list[Vector] = []
-        for agent in agents:
-            steps = method.propose(agent, 0)
-            next(steps)
-            try:
-                while True:
-                    steps.send(Released(np.zeros(1), None))
-            except StopIteration as done:
-                said.append(done.value)
+        said = [said_by(method, agent, lambda: np.zeros(1)) for agent in agents]
         for i, agent in enumerate(agents):
             method.absorb(agent, said[i], {j: said[j] for j in agent.neighbours})
     return max(abs(float(vector[0])) for vector in said)

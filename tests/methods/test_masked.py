@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from copy import deepcopy
 from fractions import Fraction
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +29,12 @@ from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.record.agree import contradictions
-from admmnet.record.format import epsilon
 from admmnet.record.forms import Summary
-from admmnet.report.tables import run_text
 from admmnet.running import plan
 from admmnet.solvers.losses import Squared
 from admmnet.transport.collective import gather_owned
 from admmnet.transport.local import LocalTransport, LocalWorld
+from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place
 from tests.people_runs import summary_of, write_people
 from tests.privacy.ledgers import chained, parsed
@@ -61,8 +56,7 @@ def go(people: str, out: Path, **others: Any) -> RunResult:
     return run(data=people, out=str(out), **given | others)
 
 
-@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
-@pytest.mark.parametrize("colluders", [0, 1, 3])
+@pytest.mark.parametrize(("algorithm", "colluders"), [("noisy-gd", 0), ("noisy-gd", 1), ("ssp", 3)])
 def test_the_total_is_exactly_that_of_what_was_put_in(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, colluders: int
 ) -> None:
@@ -113,10 +107,9 @@ def test_two_epsilons_are_of_the_honest_noise_and_of_the_agent_s_own(people: str
 
 def test_noise_is_for_the_strictest_of_the_participants(people: str, tmp_path: Path) -> None:
     table = {"0": {"epsilon": 0.25}, "3": {"epsilon": 4.0}}
-    result = go(people, tmp_path / "run", budgets=table, rounds=10)
+    result = go(people, tmp_path / "run", budgets=table, rounds=10, split="sizes:1:2:4:8:16")
     spent = [entry["epsilon_spent"] for entry in result.summary["per_agent"]]
-    assert all(value <= 0.25 for value in spent)
-    assert spent[3] == pytest.approx(spent[0], rel=1e-6)
+    assert all(0.999 * 0.25 < value <= 0.25 for value in spent)
 
 
 @pytest.mark.parametrize("share", [0.002, 0.49, 2.01, 1e-300, math.nan, True, "1"])
@@ -154,11 +147,6 @@ def test_parts_of_the_noise_add_up_to_no_less_than_the_event_s(colluders: int, a
         assert 1 <= variance / Fraction(sigma) ** 2 <= 1 + Fraction(1, 10**14)
 
 
-def test_too_few_agents_for_masks_are_refused(people: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="at least 6 agents"):
-        go(people, tmp_path / "run", colluders=4)
-
-
 def test_a_run_begun_again_has_other_masks_and_the_same_bits(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     words = Masks.words
     seen: list[bytes] = []
@@ -178,8 +166,7 @@ def test_a_run_begun_again_has_other_masks_and_the_same_bits(place: Place, monke
 
 
 def test_a_private_run_that_is_resumed_repeats_what_it_sent_and_pays_once(place: Place) -> None:
-    given = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 2, "seed": None}
-    stopped = place.interrupted("stopped", 4, **given)
+    stopped = place.interrupted("stopped", 4, algorithm="noisy-gd", trust="masked", colluders=2, seed=None)
     summary = summary_of(place.resume(stopped))
     book = audit.read(stopped / "ledger" / "agent-000.jsonl")
     assert [round for round, _, _ in book.events] == list(range(7))
@@ -215,39 +202,13 @@ def test_a_colluder_that_keeps_silent_makes_an_attempt_void_and_all_others_pay_f
     assert np.abs(result.theta - whole.theta).max() < 10.0  # no masks in the model
 
 
-def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, capsys: Any) -> None:
-    folder = tmp_path / "run"
-    words = ["--algorithm", "noisy-gd", "--topology", "ring:5", "--trust", "masked", "--colluders", "2"]
-    words += ["--delta", "1e-4", "--rounds", "10"]
-    assert run_command_line(["run", *words, "--data", people, "--seed", "0", "-o", str(folder)]) == 0
-    privacy = read_run(folder).summary["privacy"]  # type: ignore[index]
-    second = privacy["epsilon_if_all_collude"]
-    table = capsys.readouterr().out
-    assert "A: epsilon 1 as long as at most 2 other agents work together against it" in table
-    assert f"B: epsilon {epsilon(second)} if all others work together" in table
-    assert run_command_line(["ledger", "show", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    assert "eps spent: if at most K other agents work together against one; eps B: if all others do" in shown
-    assert re.search(r"eps spent +K +eps B", shown)
-    assert run_command_line(["ledger", "show", str(folder), "--events", "--agent", "0"]) == 0
-    assert "eps B" in capsys.readouterr().out
-    assert run_command_line(["ledger", "export", str(folder)]) == 0
-    assert "total_epsilon_if_all_collude" in capsys.readouterr().out
-    assert run_command_line(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 0
-    report = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Two epsilons: whom an agent trusts" in report
-    assert "eps B" in report
-    assert f"B: epsilon {epsilon(second)} if all others work together" in report
-    capsys.readouterr()
-    assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
-    assert (
-        "masked sums: epsilon spent holds if at most K = 2 others collude, epsilon if all collude if all others do, or "
-        "masks fail"
-    ) in capsys.readouterr().out
-    compared = ["--algorithms", "noisy-gd", "--epsilons", "1", "--seeds", "0:1", "--data", people, "--simulate"]
-    assert run_command_line(["compare", *words[2:], *compared, "-o", str(tmp_path / "grid")]) == 0
-    assert "A, if at most 2 other agents collude, is epsilon 1; B, if all do or masks fail, " in capsys.readouterr().out
-    assert "epsilon_if_all_collude" in (tmp_path / "grid" / "compare.csv").read_text().splitlines()[0]
+def test_both_epsilons_are_told_wherever_one_is(finished: Path, admmnet: Admmnet) -> None:
+    second = summary_of(finished)["privacy"]["epsilon_if_all_collude"]
+    assert admmnet.ok("ledger", "export", finished).out.splitlines()[0].endswith("total_epsilon_if_all_collude")
+    words = "--algorithm noisy-gd --topology ring:5 --trust masked --colluders 1 --delta 1e-4 --rounds 5 --records 80"
+    planned = admmnet.json("calibrate", *words.split(), "--features", "6")
+    told = [entry["worst_case"]["epsilon_if_all_collude"] for entry in planned["agents"]]
+    assert told == pytest.approx([second] * 5, rel=1e-3)
 
 
 def test_a_summary_that_says_less_than_the_ledgers_is_found(finished: Path) -> None:
@@ -255,28 +216,24 @@ def test_a_summary_that_says_less_than_the_ledgers_is_found(finished: Path) -> N
     summary: Any = summary_of(folder.path)
     assert list(contradictions(path, convert(summary, Summary), folder.ledgers)) == []
     for place, key, value in (
-        (("privacy",), "trust", "local"),
-        (("privacy",), "colluders", 2),
-        (("privacy",), "epsilon_if_all_collude", 1.0),
-        (("per_agent", 2), "epsilon_spent_if_all_collude", 0.5),
+        ("privacy", "trust", "local"),
+        ("privacy", "colluders", 2),
+        ("privacy", "epsilon_if_all_collude", 1.0),
+        ("per_agent", "epsilon_spent_if_all_collude", 0.5),
     ):
         changed = deepcopy(summary)
-        table: Any = reduce(getitem, place, changed)
+        table: Any = changed[place][2] if place == "per_agent" else changed[place]
         table[key] = value
         assert list(contradictions(path, convert(changed, Summary), folder.ledgers)), key
-    for entry in [summary["privacy"], *summary["per_agent"]]:  # the plan's is no less than what was spent
-        entry["epsilon_if_all_collude"] = 0.01
-    (fault, *_) = contradictions(path, convert(summary, Summary), folder.ledgers)
-    assert "agent 0: epsilon_if_all_collude is 0.01, its ledger says" in fault
 
 
 @pytest.mark.parametrize(
     ("header", "fault"),
     [
-        ({"colluders": 0}, "colluders is 1, the header's is 0"),
-        ({"colluders": 2}, "colluders is 1, the header's is 2"),
-        ({"colluders": None}, "is not the replace-one header"),
-        ({"colluders": None, "trust": None}, "noise of 5 agents, which its header does not say"),
+        ({"colluders": 0}, "header's"),
+        ({"colluders": 2}, "header's"),
+        ({"colluders": None}, "replace-one"),
+        ({"colluders": None, "trust": None}, "header does not say"),
     ],
 )
 def test_the_header_of_a_ledger_says_against_how_many_its_sums_were_masked(
@@ -304,23 +261,17 @@ def test_a_method_that_plans_other_masks_than_its_run_promises_gets_no_answer(
 
 
 def test_an_account_says_the_least_k_of_its_runs_and_its_own_second_epsilon(
-    people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     """The first run's noise holds against one, the second's against three: the total against one alone."""
     given: dict[str, Any] = {"rounds": 3, "account": str(tmp_path / "account"), "seed": None, "simulate": True}
-    words = "as long as at most 1 other agent works together against it"
     go(people, tmp_path / "first", **given)
     second = go(people, tmp_path / "second", epsilon=2.0, colluders=3, **given)
-    book = audit.read(tmp_path / "account" / "agent-000.jsonl", account=True)
-    assert book.totals.colluders == 1
-    privacy, whole = second.summary["privacy"], Contract.reading(1e-4).spent(book.totals, alone=True)
+    totals = audit.read(tmp_path / "account" / "agent-000.jsonl", account=True).totals
+    privacy, whole = second.summary["privacy"], Contract.reading(1e-4).spent(totals, alone=True)
     assert whole is not None
-    assert privacy["account_colluders"] == 1
+    assert totals.colluders == privacy["account_colluders"] == 1
     assert privacy["account_epsilon_if_all_collude"] == whole
     assert whole > second.summary["per_agent"][0]["epsilon_spent_if_all_collude"]
-    said = run_text(second.summary, second.folder)
-    assert f"spent over all runs, {words}; {epsilon(whole)} if all others work together" in said
-    assert run_command_line(["account", "show", str(tmp_path / "account")]) == 0
-    assert re.search(rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole))} ", capsys.readouterr().out)
-    assert run_command_line(["account", "show", str(tmp_path / "account"), "--json"]) == 0
-    assert [entry["colluders"] for entry in json.loads(capsys.readouterr().out)] == 5 * [1]
+    shown = admmnet.json("account", "show", tmp_path / "account")
+    assert [entry["colluders"] for entry in shown] == 5 * [1]

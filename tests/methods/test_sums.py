@@ -6,44 +6,37 @@ import json
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunResult, run
+from admmnet import RunConfig, RunResult, run
 from admmnet.cli import run_command_line
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
+from admmnet.methods import fixed
+from admmnet.methods.base import Facts
+from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.solvers.losses import get_loss
-from admmnet.types import Matrix, Vector
+from admmnet.types import Total, Vector
 from tests.people_runs import write_people
 
-QUIET = 1e6
-"""Epsilon at which noise is far below what tests compare."""
 
-
-@pytest.fixture
-def people(tmp_path: Path) -> str:
-    return write_people(tmp_path / "people.npz", 400, width=5)
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_people(tmp_path_factory.mktemp("people") / "people.npz", 400, width=5)
 
 
 def go(people: str, out: Path, **others: Any) -> RunResult:
-    given: dict[str, Any] = {
-        "algorithm": "noisy-gd",
-        "topology": "ring:4",
-        "epsilon": QUIET,
-        "seed": 0,
-        "whiten": "off",
-    }
+    """At an epsilon at which noise is far below what tests compare."""
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "topology": "ring:4", "epsilon": 1e6, "seed": 0, "whiten": "off"}
     return run(data=people, out=str(out), **given | others)
 
 
-def pooled(people: str) -> tuple[Matrix, Vector]:
-    return load(DataSettings(data=people), 1, [0]).shards[0]
-
-
-def descended(X: Matrix, y: Vector, loss: Any, step: float, rounds: int, ridge: float = 0.0) -> Vector:
+def descended(people: str, loss: Any, step: float, rounds: int, ridge: float = 0.0) -> Vector:
     """Nesterov's accelerated descent on all records, as eq. (74) without noise."""
+    X, y = load(DataSettings(data=people), 1, [0]).shards[0]
     theta = point = np.zeros(X.shape[1])
     for t in range(rounds):
         after = point - step * (X.T @ loss.derivative(X @ point, y) / len(y) + ridge * point)
@@ -51,23 +44,42 @@ def descended(X: Matrix, y: Vector, loss: Any, step: float, rounds: int, ridge: 
     return theta
 
 
-@pytest.mark.parametrize("split", ["iid", "dirichlet:0.3", "sizes:1:2:4:8"])
-def test_without_noise_it_is_descent_on_all_records_whatever_the_split(people: str, tmp_path: Path, split: str) -> None:
-    result = go(people, tmp_path / "run", rounds=20, split=split)
-    X, y = pooled(people)
-    wanted = descended(X, y, get_loss("smoothed-hinge", 1.0), 2.0, 20)
-    np.testing.assert_allclose(result.theta, np.broadcast_to(wanted, (4, 6)), atol=2e-3)
+@pytest.mark.parametrize(
+    ("split", "words", "how"),
+    [
+        ("iid", {}, (get_loss("smoothed-hinge", 1.0), 2.0, 20)),
+        ("sizes:1:2:4:8", {}, (get_loss("smoothed-hinge", 1.0), 2.0, 20)),
+        (
+            "dirichlet:0.3",
+            {"loss": "logistic", "regularisation": 0.1, "step_size": 1.5},
+            (get_loss("logistic"), 1.5, 20, 0.1),
+        ),
+    ],
+    ids=["iid", "sizes", "asked for"],
+)
+def test_without_noise_it_is_descent_on_all_records(
+    split: str, words: dict[str, Any], how: Any, people: str, tmp_path: Path
+) -> None:
+    result = go(people, tmp_path / "run", rounds=20, split=split, **words)
+    np.testing.assert_allclose(result.theta, np.broadcast_to(descended(people, *how), (4, 6)), atol=2e-3)
 
 
-def test_regularisation_and_step_are_those_asked_for(people: str, tmp_path: Path) -> None:
-    result = go(people, tmp_path / "run", rounds=15, loss="logistic", regularisation=0.1, step_size=1.5)
-    wanted = descended(*pooled(people), get_loss("logistic"), 1.5, 15, 0.1)
-    np.testing.assert_allclose(result.theta[0], wanted, atol=2e-3)
+def test_a_sum_is_divided_by_the_records_of_the_agents_in_it() -> None:
+    config = fixed(RunConfig(algorithm="noisy-gd", rounds=3, step_size=2.0, delta=1e-4).sections.method)
+    method = NoisyGD(config, Facts(nx.path_graph(3), {0: 10, 1: 20, 2: 70}, 2, dict.fromkeys(range(3), 0.1)))
+    agent = method.agent(0, method.planned(0, 0.1))
+    for void, members in ((True, (0, 1, 2)), (False, (0, 1)), (False, (0, 1, 2))):
+        point, value = agent.state.point.copy(), np.array([3, -5])
+        method.receive(agent, None, None if void else Total(value, members))
+        records = {2: 30, 3: 100}[len(members)]
+        step = 0.0 if void else 2.0 * method.grid * value / records
+        np.testing.assert_allclose(agent.state.theta, point - step, rtol=1e-12)
+    assert agent.state.steps == 2
 
 
 def test_moments_give_ridge_regression(people: str, tmp_path: Path) -> None:
     result = go(people, tmp_path / "run", algorithm="ssp", regularisation=0.01)
-    X, y = pooled(people)
+    X, y = load(DataSettings(data=people), 1, [0]).shards[0]
     wanted = np.linalg.solve(X.T @ X + 0.01 * len(y) * np.eye(6), X.T @ y)
     np.testing.assert_allclose(result.theta, np.broadcast_to(wanted, (4, 6)), atol=2e-3)
     assert result.summary["rounds"] == 1
@@ -84,10 +96,9 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(people: str, 
         own = result.summary["per_agent"][i]
         assert epsilon * (1 - 1e-4) < own["epsilon_proven"] <= epsilon
         lines = (tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()
-        charges = [line for line in map(json.loads, lines) if line.get("mechanism") == "discrete-gaussian"]
-        assert len(charges) == result.summary["rounds"]
-        spent = sum((event["sensitivity"] / event["sigma"]) ** 2 for event in (c["parameters"] for c in charges))
-        limit = gaussian_mu(epsilon, 1e-4) ** 2
+        events = [line["parameters"] for line in map(json.loads, lines) if line.get("mechanism") == "discrete-gaussian"]
+        assert len(events) == result.summary["rounds"]
+        spent, limit = sum((own["sensitivity"] / own["sigma"]) ** 2 for own in events), gaussian_mu(epsilon, 1e-4) ** 2
         assert limit * (1 - 1e-3) < spent <= limit
     assert run_command_line(("ledger", "verify", str(tmp_path / "run"))) == 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution
@@ -19,7 +17,6 @@ from admmnet.solvers.losses import Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 from tests.solvers.problems import EVERY, LOSS, check, every_loss, exact_norm, linear_term, problem
-from tests.solvers.test_newton import HARD
 
 pytestmark = pytest.mark.usefixtures("kernel")
 
@@ -67,11 +64,10 @@ def rounds(
 
 @every_loss
 @every_shape
-@pytest.mark.parametrize("m", [1e-3, 0.3])
-def test_certificates_are_honest_round_after_round(m: float, shape: tuple[list[int], int], loss: Loss) -> None:
+def test_certificates_are_honest_round_after_round(shape: tuple[list[int], int], loss: Loss) -> None:
     records, count = shards(shape), len(shape[0])
     block = BlockSolver(records, loss)
-    for t in range(4):
+    for t, m in enumerate((0.3, 1e-3, 1e-3, 0.3)):
         G = pull(count, shape[1], 0.1, t)
         found = solved(block.solve(range(count), G, fill(count, m), fill(count, 1e-7)))
         for (X, y), g, answer in zip(records, G, found, strict=True):
@@ -144,7 +140,7 @@ def test_a_members_bits_survive_any_place_in_memory() -> None:
     X, y = problem(13, 11)
     others = [problem(13, 11, seed=i) for i in range(99)]
     answers = set()
-    for place in range(0, 100, 7):
+    for place in (0, 7, 49, 98):
         block = BlockSolver([*others[:place], (X, y), *others[place:]], LOSS)
         G = pull(100, 11, 0.1, 1)
         G[place] = linear_term(11, 0.1)
@@ -183,22 +179,6 @@ def test_a_beta_near_rounding_is_met_in_a_padded_stack() -> None:
         assert 0 < refused < 12
 
 
-@pytest.mark.parametrize("kind", EVERY)
-def test_hard_problems_meet_the_certificate(kind: str) -> None:
-    loss = EVERY[kind]
-    for X, y, size, m, beta in HARD.values():
-        block, alone = BlockSolver([(X, y)], loss), LocalSolver(X, y, loss)
-        for sign in (1.0, -0.5, 0.0):
-            g = sign * linear_term(X.shape[1], size) if size else np.zeros(X.shape[1])
-            try:
-                alone.solve(g, m, beta)
-            except CertificateError:  # beyond rounding, see BEYOND_ROUNDING of the local solver's tests
-                with pytest.raises(CertificateError, match="rounding margin"):
-                    block.members[0].solve(g, m, beta)
-                continue
-            check(X, y, g, m, beta, block.members[0].solve(g, m, beta), loss)
-
-
 def test_members_that_fail_do_not_disturb_the_rest() -> None:
     records = shards(([30] * 7, 12))
     usual, G = fill(7, 0.1), pull(7, 12, 0.1, 0)
@@ -221,47 +201,6 @@ def test_members_that_fail_do_not_disturb_the_rest() -> None:
         assert answer.theta.tobytes() == expected[i].theta.tobytes()
     for i, answer in enumerate(solved(block.solve(range(7), G, usual, fill(7, 1e-8)))):  # all of them survive
         check(*records[i], G[i], 0.1, 1e-8, answer)
-
-
-@pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ValueError])
-def test_faults_of_one_members_arithmetic_reach_nobody(fault: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    records = shards(([40, 41, 42], 10))
-    block, G = BlockSolver(records, LOSS), pull(3, 10, 0.1, 0)
-
-    def fail(*_: object) -> None:
-        raise fault("depends on the records")
-
-    for t, broken in enumerate((False, True, False)):
-        with monkeypatch.context() as patch:
-            if broken:
-                patch.setattr(Curvature, "learn", fail)
-                patch.setattr(Curvature, "base", fail)
-            beta = np.array([1e-9, 1e-17 if broken else 1e-9, 1e-9])
-            found = block.solve(range(3), G * (1 + t), fill(3, 0.01 * (1 + t)), beta)
-        for i, ((X, y), answer) in enumerate(zip(records, found, strict=True)):
-            if broken and i == 1:
-                assert isinstance(answer, CertificateError)
-            else:
-                assert isinstance(answer, Solution)
-                check(X, y, G[i] * (1 + t), 0.01 * (1 + t), 1e-9, answer)
-
-
-@pytest.mark.parametrize("bad", [1e150, 1e300])
-def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -> None:
-    records = shards(([30] * 2, 3))
-    G = np.array([[bad] * 3, [0.1] * 3])
-    block = BlockSolver(records, LOSS)
-    answers = block.solve(range(2), G, np.array([1e-9, 0.1]), fill(2, 1e-6))
-    assert isinstance(answers[0], CertificateError)
-    assert isinstance(answers[1], Solution)
-    G = pull(2, 3, 0.1, 1)
-    after = solved(block.solve(range(2), G, fill(2, 0.1), fill(2, 1e-9)))
-    for (X, y), g, answer in zip(records, G, after, strict=True):
-        check(X, y, g, 0.1, 1e-9, answer)
-        assert answer.passes <= 10
-    (group,) = block._groups
-    learnt = asdict(group.state) | asdict(group.steps.state)
-    assert all(np.isfinite(array).all() for name, array in learnt.items() if name != "m" and array is not None)
 
 
 def test_a_hessian_is_worth_its_passes() -> None:

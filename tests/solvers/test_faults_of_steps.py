@@ -9,11 +9,10 @@ import pytest
 
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.blocks.steps import GroupSteps, GroupWalk, Shown
-from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.solvers.steps import Walk
 
-from .problems import LOSS, exact_norm, linear_term, problem
+from .problems import LOSS, check, linear_term, problem
 
 M, BETA, D = 0.05, 1e-9, 6
 RNG = np.random.default_rng(7)
@@ -42,19 +41,16 @@ def misshapen(walk: Any, theta: Any, *_: Any) -> Any:
     return np.zeros(theta.size + 1)
 
 
-STEPS = [anywhere, back, nowhere, misshapen]
-TAKEN: list[Any] = [True, False, None]
-"""All steps are taken, none, and those that are mostly are."""
+TRIED = [(step, taken) for step in (anywhere, back, nowhere, misshapen) for taken in (True, False, None)]
+"""All steps are taken, none, and those that mostly are."""
 
 
-@pytest.mark.parametrize("taken", TAKEN)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "taken"), TRIED)
 @pytest.mark.parametrize("kind", [LocalSolver, WideSolver])
 def test_of_one_agent(kind: Any, step: Any, taken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(40, D)
     X.flags.writeable = y.flags.writeable = False  # as a holder's
-    solver = kind(X, y, LOSS)
-    tried = []
+    solver, tried = kind(X, y, LOSS), []
 
     def faulty(walk: Walk, theta: Any, r: Any, norm: float, beta: float) -> Any:
         tried.append(norm)
@@ -72,14 +68,13 @@ def test_of_one_agent(kind: Any, step: Any, taken: Any, monkeypatch: pytest.Monk
                 if taken is not None:
                     patch.setattr(Walk, "taken", lambda *_: taken)
             found = solver.solve(g, M, BETA)
-        assert exact_norm(X, y, found.theta, g, M) <= found.gradient_norm <= BETA
+        check(X, y, g, M, BETA, found)
         assert np.mean(solver.losses(found.theta)) == pytest.approx(np.mean(LOSS.value(X @ found.theta, y)), rel=1e-12)
     assert tried
 
 
 @pytest.mark.parametrize("lost", [None, 1, 0.5])
-@pytest.mark.parametrize("taken", TAKEN)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("step", "taken"), TRIED)
 def test_of_a_block(step: Any, taken: Any, lost: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [problem(n, D) for n in (40, 41, 42)]
     block, tried = BlockSolver(records, LOSS), []
@@ -106,8 +101,7 @@ def test_of_a_block(step: Any, taken: Any, lost: Any, monkeypatch: pytest.Monkey
                 patch.setattr(GroupSteps, "step", faulty)
                 if taken is not None:
                     patch.setattr(GroupSteps, "taken", some)
-            found = block.solve(range(3), G, np.full(3, M), np.full(3, BETA))
+            found: list[Any] = block.solve(range(3), G, np.full(3, M), np.full(3, BETA))
         for (X, y), g, answer in zip(records, G, found, strict=True):
-            assert isinstance(answer, Solution)
-            assert exact_norm(X, y, answer.theta, g, M) <= answer.gradient_norm <= BETA
+            check(X, y, g, M, BETA, answer)
     assert tried

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder.series.simulation import conjugate
-from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared, get_loss
+from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared, get_loss, is_ours
 from admmnet.types import Vector
 
 from .problems import units
@@ -67,10 +67,13 @@ def test_conjugate_attains_equality_at_the_derivative(loss: Any, label: float) -
 
 
 @both_labels
-def test_logistic_conjugate_at_the_ends_and_outside(label: float) -> None:
+def test_conjugates_at_the_ends_and_outside(label: float) -> None:
     s = -label * np.array([0.0, 1.0, 0.5, 1e-300, -1e-9, 1.0 + 1e-9, 5.0, -5.0])
     expected = np.array([0.0, 0.0, -np.log(2.0), 0.0, np.inf, np.inf, np.inf, np.inf])
     np.testing.assert_allclose(conjugate(Logistic(), s, labels(label, s)), expected, atol=1e-290)
+    s = np.array([-1e3, -2.0, 0.0, 3.0, 1e200])
+    ends = np.array([5e5 - 1e3 * label, 2.0 - 2.0 * label, 0.0, 4.5 + 3.0 * label, np.inf])
+    np.testing.assert_allclose(conjugate(Squared(), s, labels(label, s)), ends)
 
 
 @every_loss
@@ -179,11 +182,6 @@ def test_extreme_scores_raise_no_warning(loss: Loss, label: float) -> None:
         np.testing.assert_allclose(loss.curvature(EXTREME, y), 0.0, atol=1e-300)
 
 
-def test_squared_conjugate_has_no_ends() -> None:
-    s, y = np.array([-1e3, -2.0, 0.0, 3.0, 1e200]), np.array([1.0, -1.0, 1.0, 0.5, 1.0])
-    np.testing.assert_allclose(conjugate(Squared(), s, y), [5e5 - 1e3, 4.0, 0.0, 6.0, np.inf])
-
-
 @every_loss
 @both_labels
 def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> None:
@@ -213,26 +211,23 @@ def test_the_best_constant_score_is_on_the_side_of_the_majority(name: str, width
         assert least.min() - 1e-4 <= 1.0 + width - 2.0 * width * (1.0 - share) / share <= least.max() + 1e-4
 
 
-def test_registry() -> None:
+def test_names_and_widths() -> None:
     for name in LOSSES.own:
-        loss = LOSSES[name]
-        assert get_loss(name) is loss
-        assert get_loss(name, "auto") is loss
-        assert loss.name == name
-    with pytest.raises(RequestError, match=r"'hubble'.*logistic, smoothed-hinge, huber, squared, softmax"):
-        get_loss("hubble")
-
-
-def test_widths() -> None:
+        assert get_loss(name) is get_loss(name, "auto") is LOSSES[name]
+        assert LOSSES[name].name == name
     assert get_loss("smoothed-hinge", 0.1) == SmoothedHinge(0.1)
     assert get_loss("huber", 2) == Huber(2.0)
-    assert get_loss("smoothed-hinge") == SmoothedHinge(0.5)
-    assert get_loss("huber") == Huber(1.0)
-    for name in ("logistic", "squared"):
-        with pytest.raises(RequestError, match=rf"loss_width = 0\.5 .*the {name} loss has no width"):
-            get_loss(name, 0.5)
+    assert (get_loss("smoothed-hinge"), get_loss("huber")) == (SmoothedHinge(0.5), Huber(1.0))
     bad: list[Any] = [0.0, -1.0, 1e-7, 1e7, math.nan, math.inf, "wide", None, True]
-    for width in bad:
-        for name in ("smoothed-hinge", "huber"):
-            with pytest.raises(RequestError, match=r"loss_width = .* a number from 1e-06 to 1e\+06"):
-                get_loss(name, width)
+    refused: list[tuple[str, Any, str]] = [("hubble", "auto", "'hubble'")]
+    refused += [(name, 0.5, "no width") for name in ("logistic", "squared")]
+    refused += [(name, width, "from 1e-06 to") for name in ("smoothed-hinge", "huber") for width in bad]
+    for name, width, told in refused:
+        with pytest.raises(RequestError, match=told):
+            get_loss(name, width)
+
+
+def test_a_class_that_says_it_is_ours_is_not() -> None:
+    spoofed = type("Logistic", (Logistic,), {"__module__": "admmnet.solvers.losses"})
+    named = type("Mine", (Logistic,), {"__module__": "admmnet.solvers.losses"})
+    assert [is_ours(loss()) for loss in (Logistic, SmoothedHinge, spoofed, named)] == [True, True, False, False]

@@ -7,11 +7,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
 
 from admmnet.solvers import accurate
 from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin
 from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss
+from admmnet.solvers.radius import (
+    LossFacts,
+    certain,
+    clip,
+    clip_rows,
+    gamma_norm_tail,
+    gaussian_tail,
+    least_beta,
+    linear_radius,
+)
 from admmnet.solvers.steps import hessian
 from admmnet.types import Matrix, Vector
 
@@ -120,3 +133,33 @@ def test_rounding_margin_covers_hostile_records_in_any_order(
             for curvature in (c, min(c, met)):
                 margin = rounding_margin(rows.shape, R, curvature, rms, length, m * length + 0.1, norm)
                 assert abs(norm - exact) <= margin
+
+
+def test_the_public_radius_leaves_room_for_noise() -> None:
+    """Linear terms are accepted up to S less the tail, and noise of the law exceeds it once in 2^128 draws."""
+    facts = LossFacts.of(700, 30, LOSS)
+    whole = linear_radius(facts, 0.1, 1e-8)
+    assert certain(facts, 0.1, 1e-8, whole)
+    assert linear_radius(facts, 0.1, 1e-8, tail=5.0) == pytest.approx(whole - 5.0, rel=1e-12)
+    assert not certain(facts, 0.1, least_beta(facts, 0.1) * 0.4, 1.0)
+    for size in (1, 20, 5000):
+        tails = stats.chi(size), gaussian_tail(0.3, size) / 0.3, stats.gamma(size), gamma_norm_tail(2.0, size) * 2.0
+        for law, tail in (tails[:2], tails[2:]):
+            assert law.sf(tail) <= 2.0**-128
+            assert law.sf(0.8 * tail) > 2.0**-128 or size > 20
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=9), st.floats(1e-3, 1e12))
+def test_what_is_clipped_has_its_norm_as_computed(numbers: list[float], radius: float) -> None:
+    vector = np.array(numbers)
+    with np.errstate(all="ignore"):
+        inside = float(np.sqrt(np.vdot(vector, vector))) <= radius
+        found, rows = clip(vector, radius), clip_rows(np.stack([vector, vector / 3.0]), radius)
+    assert float(np.sqrt(np.vdot(found, found))) <= radius
+    np.testing.assert_array_equal(rows, [found, clip(vector / 3.0, radius)])
+    if inside:
+        assert found is vector
+    else:
+        scaled = vector / np.abs(vector).max()
+        np.testing.assert_allclose(found, radius * scaled / np.linalg.norm(scaled), rtol=1e-12, atol=1e-300)

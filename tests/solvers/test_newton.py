@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +11,13 @@ from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, certificate, newton
+from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.certificate import gradient, rounding_margin, scores
+from admmnet.solvers.certificate import gradient, rounding_margin, scores, solve_all
 from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
-from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.steps import SolverState
+from admmnet.solvers.newton import LocalSolver, WideSolver
+from admmnet.solvers.steps import SolverState, Walk
 from admmnet.types import Matrix, Vector
 
 from .problems import EVERY, LOSS, Kinked, check, every_loss, linear_term, problem
@@ -24,8 +26,7 @@ pytestmark = pytest.mark.usefixtures("kernel")
 
 
 @every_loss
-@pytest.mark.parametrize("beta", [1e-3, 1e-6, 1e-10])
-@pytest.mark.parametrize("m", [1e-4, 1e-2, 2.0])
+@pytest.mark.parametrize(("m", "beta"), [(1e-4, 1e-6), (1e-2, 1e-10), (2.0, 1e-3)])
 def test_certificate_is_honest_round_after_round(m: float, beta: float, loss: Loss) -> None:
     X, y = problem(1500, 12)
     solver = LocalSolver(X, y, loss)
@@ -83,20 +84,30 @@ HARD: dict[str, tuple[Matrix, Vector, float, float, float]] = {  # X, y, ||g||, 
 
 
 BEYOND_ROUNDING = {("separable, pulled far", "hinge, 1e-3"), ("n < d, pulled", "hinge, 1e-3")}
+SOLVERS: dict[str, Any] = {
+    "alone": LocalSolver,
+    "in a block": lambda *problem: BlockSolver([problem[:2]], problem[2]).members[0],
+    "wide": WideSolver,
+}
+every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=list(SOLVERS))
 
 
-@pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("name", HARD)
-def test_hard_problems_meet_the_certificate(name: str, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("solver", "kind"),
+    [(SOLVERS["alone"], kind) for kind in EVERY]
+    + [(SOLVERS[name], kind) for name in ("in a block", "wide") for kind in ("logistic", "hinge, 20", "huber, 1e-3")],
+)
+def test_hard_problems_meet_the_certificate(solver: Any, name: str, kind: str) -> None:
     X, y, pull, m, beta = HARD[name]
-    solver, sharp = LocalSolver(X, y, EVERY[kind]), (name, kind) in BEYOND_ROUNDING
+    own, sharp = solver(X, y, EVERY[kind]), (name, kind) in BEYOND_ROUNDING
     for sign in (1.0, -0.5, 0.0):  # the later rounds start far from their solution
         g = sign * linear_term(X.shape[1], pull) if pull else np.zeros(X.shape[1])
         if sharp and sign == 1.0:  # ||theta|| is 1e4 and more, c1 = 500: no float64 certificate says less
             with pytest.raises(CertificateError, match="rounding margin"):
-                solver.solve(g, m, beta)
+                own.solve(g, m, beta)
         reached = 30.0 * beta if sharp else beta
-        check(X, y, g, m, reached, solver.solve(g, m, reached), EVERY[kind])
+        check(X, y, g, m, reached, own.solve(g, m, reached), EVERY[kind])
 
 
 @pytest.mark.parametrize("loss", [SmoothedHinge(0.5), SmoothedHinge(1e-3), Huber(1.0), Huber(1e-3)], ids=str)
@@ -113,15 +124,23 @@ def test_records_that_are_all_in_a_flat_zone(m: float, loss: Loss) -> None:
         np.testing.assert_allclose(found.theta, -(slopes + g) / m, rtol=1e-9)
 
 
-def test_warm_rounds_are_cheap() -> None:
+@every_solver
+def test_warm_rounds_are_cheap_and_answers_the_callers_own(solver: Any) -> None:
     X, y = problem(4000, 30)
-    solver = LocalSolver(X, y, LOSS)
-    first = solver.solve(linear_term(30, 0.01), 0.01, 1e-8)
-    again = solver.solve(linear_term(30, 0.01), 0.01, 1e-8)
+    own, g = solver(X, y, LOSS), linear_term(30, 0.01)
+    kept = g.copy()
+    first = own.solve(g, 0.01, 1e-8)
+    np.testing.assert_array_equal(g, kept)
+    before = first.theta.copy()
+    first.theta[:] = 7.0
+    again = own.solve(g, 0.01, 1e-8)
     assert (again.passes, again.refreshes, again.gradient_norm) == (0, 0, first.gradient_norm)
-    np.testing.assert_array_equal(again.theta, first.theta)
-    drift = [solver.solve(linear_term(30, 0.01 * 0.9**t), 0.01, 1e-6).passes for t in range(20)]
-    assert np.mean(drift) <= 2.0
+    np.testing.assert_array_equal(again.theta, before)
+    fresh, anew = (one.solve(g, 0.01, 1e-8).theta for one in (own.fresh(), own.fresh()))
+    assert fresh.tobytes() == anew.tobytes()
+    if solver is not WideSolver:
+        drift = [own.solve(linear_term(30, 0.01 * 0.9**t), 0.01, 1e-6).passes for t in range(20)]
+        assert np.mean(drift) <= 2.0
 
 
 @every_loss
@@ -146,17 +165,6 @@ def test_same_history_same_bits(loss: Loss) -> None:
     for a, b in zip(*runs, strict=True):
         assert a.theta.tobytes() == b.theta.tobytes()
         assert a[1:] == b[1:]
-
-
-def test_the_returned_point_is_the_callers_own() -> None:
-    X, y = problem(300, 5)
-    solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
-    kept = g.copy()
-    found = solver.solve(g, 0.1, 1e-8)
-    np.testing.assert_array_equal(g, kept)
-    before = found.theta.copy()
-    found.theta[:] = 7.0
-    np.testing.assert_array_equal(solver.solve(g, 0.1, 1e-8).theta, before)
 
 
 def test_loss_helpers() -> None:
@@ -210,11 +218,11 @@ def test_beta_just_above_rounding_is_met() -> None:
     check(X, y, g, m, 1.5 * margin, LocalSolver(X, y, LOSS).solve(g, m, 1.5 * margin))
 
 
+@every_solver
 @pytest.mark.parametrize("beta", [1e-14, 1e-16, 1e-200])
-def test_beta_below_rounding_is_refused(beta: float) -> None:
-    X, y = problem(500, 20)
-    with pytest.raises(RunError, match=rf"gradient norm .* rounding margin .* beta={beta:.3g}: raise beta"):
-        LocalSolver(X, y, LOSS).solve(linear_term(20, 0.1), 0.01, beta)
+def test_beta_below_rounding_is_refused(beta: float, solver: Any) -> None:
+    with pytest.raises(CertificateError, match=rf"gradient norm .* rounding margin .* beta={beta:.3g}: raise beta"):
+        solver(*problem(500, 20), LOSS).solve(linear_term(20, 0.1), 0.01, beta)
 
 
 def test_outside_of_the_radius_the_sure_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,44 +246,64 @@ def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.Monke
     assert solver.solve(1.01 * g, 0.02, 1e-10).passes <= 12
 
 
+@every_solver
 @pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ValueError])
-def test_faults_of_the_arithmetic_do_not_come_out(fault: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_of_the_arithmetic_do_not_come_out(
+    fault: type[Exception], solver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = problem(200, 5)
-    solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
+    own, g = solver(X, y, LOSS), linear_term(5, 0.1)
 
     def fail(*_: object) -> None:
         raise fault("depends on the records")
 
-    monkeypatch.setattr(SolverState, "learn", fail)
-    check(X, y, g, 0.01, 1e-9, solver.solve(g, 0.01, 1e-9))
+    for kind, step in ((SolverState, "learn"), (Curvature, "learn"), (Curvature, "base"), (Walk, "taken")):
+        monkeypatch.setattr(kind, step, fail)
+    check(X, y, g, 0.01, 1e-9, own.solve(g, 0.01, 1e-9))
     with pytest.raises(RunError, match=r"the local solve stopped .*beta=1e-17: raise beta"):
-        solver.solve(g, 0.01, 1e-17)
+        own.solve(g, 0.01, 1e-17)
     monkeypatch.undo()
-    check(X, y, -g, 0.03, 1e-9, solver.solve(-g, 0.03, 1e-9))
+    check(X, y, -g, 0.03, 1e-9, own.solve(-g, 0.03, 1e-9))
 
 
+@every_solver
 @pytest.mark.parametrize(
     ("g", "m", "beta", "told"),
     [
-        *(([0.0, bad, 1.0], 0.1, 1e-6, "finite") for bad in (np.nan, np.inf, -np.inf)),
-        ([0.0, 0.0], 0.1, 1e-6, "3 finite numbers"),
+        *(([0.0, bad, 1.0], 0.1, 1e-6, "3 finite numbers") for bad in (np.nan, np.inf, -np.inf)),
         *(([0.0] * 3, m, 1e-6, f"m={m:.3g}, beta=1e-06") for m in (0.0, -1.0, np.nan, np.inf)),
         *(([0.0] * 3, 0.1, beta, f"m=0.1, beta={beta:.3g}") for beta in (0.0, np.nan)),
     ],
 )
-def test_unusable_settings_are_refused(g: list[float], m: float, beta: float, told: str) -> None:
-    X, y = problem(50, 3)
+def test_unusable_settings_are_refused(g: list[float], m: float, beta: float, told: str, solver: Any) -> None:
     with pytest.raises(RunError, match=told):
-        LocalSolver(X, y, LOSS).solve(np.array(g), m, beta)
+        solver(*problem(50, 3), LOSS).solve(np.array(g), m, beta)
 
 
+@every_solver
 @pytest.mark.parametrize("size", [1e150, 1e300])
-def test_linear_terms_that_overflow_are_refused(size: float) -> None:
+def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(size: float, solver: Any) -> None:
     X, y = problem(50, 3)
-    solver = LocalSolver(X, y, LOSS)
-    with pytest.raises(RunError, match="raise beta"):
-        solver.solve(np.full(3, size), 1e-9, 1e-6)
-    check(X, y, np.ones(3), 0.1, 1e-9, solver.solve(np.ones(3), 0.1, 1e-9))
+    own = solver(X, y, LOSS)
+    with pytest.raises(CertificateError, match="raise beta"):
+        own.solve(np.full(3, size), 1e-9, 1e-6)
+    check(X, y, np.ones(3), 0.1, 1e-9, own.solve(np.ones(3), 0.1, 1e-9))
+
+
+def test_answers_of_many_solvers_are_each_its_own() -> None:
+    """Members of two blocks and agents alone, in any order; errors stand in their place."""
+    records = [problem(40 + k, 6, seed=k) for k in range(6)]
+    first, second = BlockSolver(records[:2], LOSS), BlockSolver(records[2:4], LOSS)
+    mixed = [second.members[1], LocalSolver(*records[4], LOSS), first.members[0], WideSolver(*records[5], LOSS)]
+    mixed += [second.members[0], first.members[1]]
+    own, G, m = [3, 4, 0, 5, 2, 1], np.array([linear_term(6, 0.1, k) for k in range(6)]), [0.1, 0.2, 0.3, 0.4, 0.5, 0.0]
+    answers: list[Any] = solve_all(mixed, G, m, [1e-9] * 6)
+    *found, fault = answers
+    assert isinstance(fault, RunError)
+    for k, theta in enumerate(found):
+        alone = LocalSolver(*records[own[k]], LOSS).solve(G[k], m[k], 1e-11).theta
+        np.testing.assert_allclose(theta, alone, atol=2.1e-9 / m[k])
+    assert isinstance(solve_all([mixed[1]], np.full((1, 6), np.nan), [0.1], [1e-9])[0], RunError)
 
 
 @pytest.mark.parametrize("solver", [LocalSolver, lambda X, y, loss: BlockSolver([(X, y)], loss)])

@@ -1,0 +1,33 @@
+"""Mistakes of one line that tests of solvers must see: place below admmnet/, text, and what stands there instead."""
+
+_KEPT = "self._at, self._scores, self._spare = theta, self._spare, self._scores"
+MUTANTS = {
+    "sparse sums": (
+        "solvers/certificate.py",
+        "return int(X.shape[0]) if is_sparse(X) else block_rows",
+        "return block_rows",
+    ),
+    "slopes nearly exact": ("solvers/certificate.py", "reach + 18 * _UNIT * largest", "reach + 2 * _UNIT * largest"),
+    "margin without features": ("solvers/certificate.py", "R * (c * d * R * size", "R * (c * R * size"),
+    "others' problems": ("solvers/certificate.py", "for one in own], G[places]", "for one in own], G[: len(places)]"),
+    "sure steps": ("solvers/newton.py", "0, 0) if norm + margin <= beta", "0, 0) if norm <= 2.0 * beta"),
+    "scores of another point": ("solvers/newton.py", _KEPT, "self._at = theta"),
+    "block without margin": (
+        "solvers/blocks/group.py",
+        "done = (bound <= front.beta)",
+        "done = (front.norm <= front.beta)",
+    ),
+    "padding": ("solvers/blocks/group.py", "met * len(y) / self.stack.counts[i]", "met"),
+    "handed over": ("solvers/blocks/group.py", "= answer.theta, False, answer", "= answer.theta, True, answer"),
+    "no room for noise": ("solvers/radius.py", "return whole * (1.0 - 1e-9) - tail", "return whole * (1.0 - 1e-9)"),
+    "widest": ("solvers/radius.py", "if d < WIDE else 1", "if d <= WIDE else 1"),
+    "centres": (
+        "solvers/radius.py",
+        "        low, high = (middle, high) if _reach",
+        "        high, low = (middle, high) if _reach",
+    ),
+    "clip": ("solvers/radius.py", "while not _norm(scaled) <= radius:", "while False:"),
+    "tail": ("solvers/radius.py", "math.sqrt(2.0 * _TAIL_EXPONENT))", "math.sqrt(_TAIL_EXPONENT))"),
+    "edge of the ball": ("solvers/ball_query.py", "mu * distance * slack <= _PART", "mu * slack * slack <= _PART"),
+    "ours": ("solvers/losses.py", "getattr(module, kind.__name__, None) is kind", "module is not None"),
+}

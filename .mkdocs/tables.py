@@ -205,7 +205,56 @@ def place(name: str, found: dict[str, Any]) -> Iterator[str]:
     yield ""
 
 
-PARTS = {"mechanisms": mechanisms, "attributes": attributes, "measurements": asked, "benchmark": benchmark}
+API = {
+    "Running": "library.run config.run_config.RunConfig config.toml.load_config library.RunResult "
+    "running.events.RoundEvent",
+    "Reading": "library.read_run library.RunFolder privacy.ledger.audit.VerifiedLedger privacy.budget.Totals",
+    "Errors": "errors.",
+    "Graphs": "graph.load_topology graph.facts.describe graph.facts.GraphFacts graph.files.write_topology",
+    "A saved model on new rows": "predict.model.read_model predict.model.Model predict.apply.NewData "
+    "predict.apply.evaluate predict.apply.predict predict.apply.Predictions",
+    "Comparing and drawing": "experiments.grid.Comparison experiments.driver.compare report.run_plot.plot_run",
+    "Estimators": "estimators.network. estimators.single_site.",
+    "Noise and its cost": "privacy.calibrate.Target privacy.calibrate.calibrate privacy.calibrate.Draft "
+    "privacy.calibrate.Calibrated privacy.contract.Contract privacy.events.",
+    "Methods": "methods.base.Method methods.base.Facts methods.base.AgentPlan methods.consensus.ConsensusState "
+    "methods.base.filled holder.answers.Ask holder.answers.Released holder.measurements. holder.answers.Measurement "
+    "holder.door.Door privacy.ledger.file.Ledger",
+    "Audits": "auditing.audit.draw auditing.audit.judge auditing.audit.Audit auditing.audit.Mechanism "
+    "auditing.audit.Trial",
+    "Records and transports": "data.load transport.World transport.Transport transport.layout.layout",
+}
+"""Sections of the reference: names, and modules whose public members are listed (they end in a dot)."""
+OPTIONS = {
+    "config.run_config.RunConfig": "show_signature: false\n"
+    "      members: [baseline, budgeted, mode, public_data, seeded, simulation]",
+    "estimators.single_site.": 'filters: ["!^_", "!^fit$"]',
+    "estimators.network.": 'filters: ["!^_", "!^parameters$"]',
+    "privacy.events.": f"members: [{', '.join(kind.__name__ for kind in EVENTS.values())}]",
+}
+
+
+def signatures() -> str:
+    """Sections of `API`, as mkdocstrings takes them."""
+    lines = []
+    for title, names in API.items():
+        lines.append(f"## {title}\n")
+        for name in names.split():
+            options = ["show_root_heading: false", "show_root_toc_entry: false"] * name.endswith(".")
+            options += [OPTIONS[name]] if name in OPTIONS else []
+            lines.append(f"::: admmnet.{name.rstrip('.')}")
+            lines += ["    options:", *(f"      {option}" for option in options)] * bool(options)
+            lines.append("")
+    return "\n".join(lines)
+
+
+PARTS = {
+    "mechanisms": mechanisms,
+    "attributes": attributes,
+    "measurements": asked,
+    "benchmark": benchmark,
+    "signatures": signatures,
+}
 
 
 def places() -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import datetime
 import gzip
+import io
 import sys
 import zipfile
 from pathlib import Path
@@ -80,103 +81,81 @@ def test_quotes_blank_lines_at_the_end_and_other_line_ends(write: Write) -> None
         assert found.feature_names == expected.feature_names
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a,b,y\n1,2,1\n1,nan,-1\n", "line 3, column 'b': 'nan' is not finite"),
-        ("a,b,y\n1,2,1\n1,2,1,1\n", "line 3: 4 values, expected 3"),
-        ("a,b,y\n1,2,1\n\n1,2,0\n", "line 3: 0 values, expected 3"),
-        ('a,b,y\n1,2,1\n"1",3,4,1\n', "line 3: 4 values, expected 3"),
-        ('a,b,y\n"1\n",2,1\n1,red,0\n', "line 4, column 'b': 'red' is no number"),
-        ('a,b,y\n"1,2,1\n', "mend the quotes"),
-        ("a,b,y\n1,2,1\n1,2,7\n", "line 3, column 'y': label '7'; labels must be"),
-        ("a,b,y\n1,2,0\n1,2,-1\n", "line 3, column 'y': label '-1'"),
-        ("a,b,y\n", "t.csv has a header and no records"),
-        ("a,a,y\n1,2,1\n", "line 1: the header holds column 'a' twice"),
-        (",b,y\n1,2,1\n", "no name for column 1 (row numbers of pandas?"),
-        ("y\n1\n", "t.csv: no column is left besides the label 'y'"),
-        ("a,b\n1,2\n", "t.csv has no column 'y'; it has 'a', 'b'"),
-        ("  \n\n", "t.csv is empty"),
-        ("a;b;y\n1;2;1\n", "line 1 has no commas but 2 semicolons: give --separator ';'"),
-        ("a\tb\ty\n1\t2\t1\n", "line 1 has no commas but 2 tabs: give --separator tab"),
-        ("sep=;\na;y\n1;1\n", "line 1 is 'sep=;', which only spreadsheets read: remove that line"),
-        ("39,7.5,1\n41,2,0\n", "line 1 looks like a record, as it holds the number 39: write a line"),
-        ("A,2024-01-01,yes\nB,2024-01-02,no\n", "as it holds the date 2024-01-01"),
-        ("A,yes\nA,yes\nB,no\n", "as it holds what line 2 holds"),
-        ("A,yes\nB,no\nA,no\nB,yes\n", "as it holds nothing that does not occur again below"),
-    ],
-)
-def test_csv_refusals(text: str, words: str, write: Write) -> None:
-    message = refusal(write("t.csv", text), label="y")
+def npz(**arrays: Any) -> bytes:
+    """File of a feature matrix of ones and two labels, but for what is said."""
+    held = io.BytesIO()
+    np.savez(held, **{"X": np.ones((2, 2)), "y": np.ones(2)} | arrays)
+    return held.getvalue()
+
+
+REFUSED: list[tuple[str, str | bytes, str]] = [
+    ("t.csv", "a,b,y\n1,2,1\n1,nan,-1\n", "line 3, column 'b': 'nan' is not finite"),
+    ("t.csv", "a,b,y\n1,2,1\n1,2,1,1\n", "line 3: 4 values, expected 3"),
+    ("t.csv", "a,b,y\n1,2,1\n\n1,2,0\n", "line 3: 0 values, expected 3"),
+    ("t.csv", 'a,b,y\n1,2,1\n"1",3,4,1\n', "line 3: 4 values, expected 3"),
+    ("t.csv", 'a,b,y\n"1\n",2,1\n1,red,0\n', "line 4, column 'b': 'red' is no number"),
+    ("t.csv", 'a,b,y\n"1,2,1\n', "mend the quotes"),
+    ("t.csv", "a,b,y\n1,2,1\n1,2,7\n", "line 3, column 'y': label '7'; labels must be"),
+    ("t.csv", "a,b,y\n1,2,0\n1,2,-1\n", "line 3, column 'y': label '-1'"),
+    ("t.csv", "a,b,y\n", "t.csv has a header and no records"),
+    ("t.csv", "a,a,y\n1,2,1\n", "line 1: the header holds column 'a' twice"),
+    ("t.csv", ",b,y\n1,2,1\n", "no name for column 1 (row numbers of pandas?"),
+    ("t.csv", "y\n1\n", "t.csv: no column is left besides the label 'y'"),
+    ("t.csv", "a,b\n1,2\n", "t.csv has no column 'y'; it has 'a', 'b'"),
+    ("t.csv", "  \n\n", "t.csv is empty"),
+    ("t.csv", "a;b;y\n1;2;1\n", "line 1 has no commas but 2 semicolons: give --separator ';'"),
+    ("t.csv", "a\tb\ty\n1\t2\t1\n", "line 1 has no commas but 2 tabs: give --separator tab"),
+    ("t.csv", "sep=;\na;y\n1;1\n", "line 1 is 'sep=;', which only spreadsheets read: remove that line"),
+    ("t.csv", "39,7.5,1\n41,2,0\n", "line 1 looks like a record, as it holds the number 39: write a line"),
+    ("t.csv", "A,2024-01-01,yes\nB,2024-01-02,no\n", "as it holds the date 2024-01-01"),
+    ("t.csv", "A,yes\nA,yes\nB,no\n", "as it holds what line 2 holds"),
+    ("t.csv", "A,yes\nB,no\nA,no\nB,yes\n", "as it holds nothing that does not occur again below"),
+    ("t.csv", b"a,y\n1,1\n\xff,1\n", "t.csv, line 3: not UTF-8"),
+    ("t.csv.gz", "a,y\n1,1\n", "t.csv.gz is not a sound gzip file"),
+    ("t.parquet", "PAR1 no such thing", "t.parquet is not a sound parquet file"),
+    ("t.svm", "1 1:2\n1 2:x\n", "line 2, index 2: 'x' is no finite number"),
+    ("t.svm", "1 1:2\n1\n1 1:1 2:nan\n", "line 3, index 2: 'nan' is no finite number"),
+    ("t.svm", "1 1:2\n\n1 2:1\n", "line 2: expected a label and index:value pairs"),
+    ("t.svm", "1 1:2\n1 2:1 1:1\n", "line 2, index 1: indices must start at 1 and increase"),
+    ("t.svm", "1 1:2\n1 2:1 2:1\n", "line 2, index 2: indices"),
+    ("t.svm", "1 0:2\n", "line 1, index 0: indices must start at 1"),
+    ("t.svm", "1 1:2\n1 6:2\n", "line 2, index 6: above the width 2; raise --features"),
+    ("t.svm", "1 1:2\n1 qid:3 1:2\n", "line 2: expected"),
+    ("t.svm", "1 1:2\n1 1:2:3 4\n", "line 2: expected"),
+    ("t.svm", "1 1:2\n1 99999999999999999999:2\n", "line 2: expected"),
+    ("t.svm", "1 1:2\n2 1:2\n", "line 2, column 'label': label '2'"),
+    ("t.svm", "1 1:2\n-1\n", "t.svm, line 2: every feature is zero"),
+    ("t.svm", "", "t.svm is empty"),
+    ("t.libsvm.gz", b"\x1f\x8b\x08\x00 cut", "t.libsvm.gz is not a sound gzip file"),
+    ("t.npz", npz(X=np.ones(4)), "X must be a numeric (n, d) array, got float64 of shape"),
+    ("t.npz", npz(X=np.array([["a"]])), "X must be a numeric"),
+    ("t.npz", npz(X=np.ones((2, 2), dtype=complex)), "X must be a numeric"),
+    ("t.npz", npz(X=np.ones((2, 2), dtype=object)), "without objects"),
+    ("t.npz", npz(y=np.ones(3)), "y must be 2 numbers or texts, got float64 of shape"),
+    ("t.npz", npz(y=np.array([1.0, np.nan])), "row 2, column 'y': label 'nan'"),
+    ("t.npz", npz(X=np.array([[1, 2], [1, np.inf]])), "row 2, column 'x2': inf is not finite"),
+    ("t.npz", npz(X=np.ones((0, 2)), y=np.ones(0)), "X of shape (0, 2) is empty"),
+    ("t.npz", npz(X=np.ones((2, 3))), "X has 3 columns, expected 2; correct --features"),
+    ("t.npz", b"PK\x03\x04 not really", "is not a sound npz file"),
+    ("t.npz", b"", "is not a sound npz file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED, ids=[words for *_, words in REFUSED])
+def test_files_that_are_refused(name: str, content: str | bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    how: dict[str, Any] = {"label": "y"} if "csv" in name or "parquet" in name else {"features": 2}
+    message = refusal(str(tmp_path / name), no_intercept=True, no_test=True, **how)
     assert words in message
-    assert "t.csv" in message
+    assert name in message
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("1 1:2\n1 2:x\n", "line 2, index 2: 'x' is no finite number"),
-        ("1 1:2\n1\n1 1:1 2:nan\n", "line 3, index 2: 'nan' is no finite number"),
-        ("1 1:2\n\n1 2:1\n", "line 2: expected a label and index:value pairs"),
-        ("1 1:2\n1 3:1 2:1\n", "line 2, index 2: indices must start at 1 and increase"),
-        ("1 1:2\n1 2:1 2:1\n", "line 2, index 2: indices"),
-        ("1 0:2\n", "line 1, index 0: indices must start at 1"),
-        ("1 1:2\n1 6:2\n", "line 2, index 6: above the width 5; raise --features"),
-        ("1 1:2\n1 qid:3 1:2\n", "line 2: expected"),
-        ("1 1:2\n1 1:2:3 4\n", "line 2: expected"),
-        ("1 1:2\n1 99999999999999999999:2\n", "line 2: expected"),
-        ("1 1:2\n2 1:2\n", "line 2, column 'label': label '2'"),
-        ("", "t.svm is empty"),
-    ],
-)
-def test_libsvm_refusals(text: str, words: str, write: Write) -> None:
-    assert words in refusal(write("t.svm", text), features=5)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "words"),
-    [
-        ({"X": np.ones((2, 2))}, "must hold the arrays X and y, its keys are: X$"),
-        ({"X": np.ones(4), "y": np.ones(4)}, r"X must be a numeric \(n, d\) array, got float64 of shape"),
-        ({"X": np.array([["a"]]), "y": np.ones(1)}, r"X must be a numeric"),
-        ({"X": np.ones((2, 2), dtype=complex), "y": np.ones(2)}, "X must be a numeric"),
-        ({"X": np.ones((2, 2), dtype=object), "y": np.ones(2)}, "without objects"),
-        ({"X": np.ones((2, 2)), "y": np.ones(3)}, r"y must be 2 numbers or texts, got float64 of shape"),
-        ({"X": np.ones((2, 2)), "y": np.array([1.0, np.nan])}, "row 2, column 'y': label 'nan'"),
-        ({"X": np.array([[1, 2], [1, np.inf]]), "y": np.ones(2)}, "row 2, column 'x2': inf is not finite"),
-        ({"X": np.ones((0, 2)), "y": np.ones(0)}, r"X of shape \(0, 2\) is empty"),
-        ({"X": np.ones((2, 3)), "y": np.ones(2)}, "X has 3 columns, expected 2; correct --features"),
-    ],
-)
-def test_npz_refusals(arrays: dict[str, Any], words: str, tmp_path: Path) -> None:
-    np.savez(tmp_path / "t.npz", **arrays)
-    with pytest.raises(RequestError, match=rf"t\.npz.*{words}"):
-        every(str(tmp_path / "t.npz"), features=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "others", "words"),
-    [
-        ("t.csv", b"a,b\n1,2\n", {}, "--label NAME; the header has a, b"),
-        ("t.csv", b"a,y\n1,1\n\xff,1\n", {"label": "y"}, "t.csv, line 3: not UTF-8"),
-        ("t.csv.gz", b"a,y\n1,1\n", {"label": "y"}, "t.csv.gz is not a sound gzip file"),
-        ("t.libsvm.gz", b"\x1f\x8b\x08\x00 cut", {}, "t.libsvm.gz is not a sound gzip file"),
-        ("t.svm", b"1\n", {}, "holds no index:value pair"),
-        ("t.svm", b"1 1:2\n-1 123456789:1\n", {}, "t.svm: width 123456789 is above 100000"),
-        (
-            "t.svm",
-            b"1 1:2\n-1\n",
-            {"features": 2, "no_intercept": True, "no_test": True},
-            "t.svm, line 2: every feature is zero",
-        ),
-        ("t.npz", b"PK\x03\x04 not really", {}, "is not a sound npz file"),
-        ("t.npz", b"", {}, "is not a sound npz file"),
-        ("t.parquet", b"PAR1 no such thing", {"label": "y"}, "t.parquet is not a sound parquet file"),
-    ],
-)
-def test_files_that_are_refused(name: str, content: bytes, others: dict[str, Any], words: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert words in refusal(str(tmp_path / name), **others)
+def test_what_cannot_be_told_of_a_file(write: Write, tmp_path: Path) -> None:
+    assert "--label NAME; the header has a, b" in refusal(write("t.csv", "a,b\n1,2\n"))
+    assert "holds no index:value pair" in refusal(write("t.svm", "1\n"))
+    assert "t.svm: width 123456789 is above 100000" in refusal(write("t.svm", "1 1:2\n-1 123456789:1\n"))
+    np.savez(tmp_path / "t.npz", X=np.ones((2, 2)))
+    assert "must hold the arrays X and y, its keys are: X" in refusal(str(tmp_path / "t.npz"))
 
 
 def test_cells_of_parquet_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,8 +151,11 @@ def agreeing(folder: Path, data: Path, place: Path, admmnet: Admmnet, *agent: st
         file = place / f"model.{ending}"
         assert admmnet.ok("model", "export", folder, "-o", file, *agent).out == f"model: {file}\n"
     page, told = by_the_file(place / "model.json"), predicted(folder, data, admmnet, *agent)
-    plain = data.suffix == ".npz"
-    rows = np.load(data)["X"] if plain else np.array([*map(page["features"], table_of(data.read_text()))], dtype=float)
+    rows = np.load(data)["X"] if data.suffix == ".npz" else table_of(data.read_text())
+    if page["model"]["measured"] is not None and data.suffix == ".npz":
+        rows = [{f"x{k}": repr(float(value)) for k, value in enumerate(row, start=1)} for row in rows]
+    if isinstance(rows, list):
+        rows = np.array([*map(page["features"], rows)], dtype=float)
     scores = [float(row["score"]) for row in told]
     np.testing.assert_allclose(page["scores"](rows).max(axis=1), scores, rtol=1e-9, atol=1e-12)
     found = page["predictions"](rows)
@@ -220,7 +223,7 @@ def test_every_scale_of_the_schema(tmp_path: Path, admmnet: Admmnet) -> None:
     assert page["model"]["features"] == list(read_model(folder).feature_names[:-1])
 
 
-@pytest.mark.parametrize("kind", ["classes", "real", "no intercept", "as they are"])
+@pytest.mark.parametrize("kind", ["classes", "real", "no intercept", "as they are", "measured"])
 def test_models_of_other_labels_and_rows(kind: str, tmp_path: Path, admmnet: Admmnet) -> None:
     X = np.random.default_rng(2).standard_normal((300, 4)) / (10.0 if kind == "as they are" else 1.0)
     labels: dict[str, Any] = {
@@ -234,6 +237,7 @@ def test_models_of_other_labels_and_rows(kind: str, tmp_path: Path, admmnet: Adm
         "real": {"schema": {"features": 4, "targets": [0, 80]}, "centre": "30"},
         "no intercept": {"no_intercept": True, "schema": {"features": 4}},
         "as they are": {"no_intercept": True, "normalise": "none", "schema": {"features": 4}},
+        "measured": {"encode": "private", "schema": {"features": 4}},
     }
     how: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 20.0, "delta": 1e-3, "data": str(data), **more[kind]}
     folder = trained(tmp_path / "run", **how)

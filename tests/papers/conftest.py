@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from admmnet.papers import Reproduced, Request, reproduce
+from admmnet.papers.damaskinos2021 import REACHES
 from admmnet.papers.driver import Bench
 from admmnet.papers.sources import DataSource
 
@@ -20,8 +21,8 @@ SMALL: dict[str, Any] = {
         "test": 500,
     },
 }  # fmt: skip
-COMPARED = {
-    "ding2020_effects": {"epsilons": [10.0], "seeds": "0:2"},
+COMPARED: dict[str, dict[str, Any]] = {
+    "ding2020_effects": {"epsilons": [10.0], "seeds": "0:1"},
     "ding2020_methods": {"epsilons": [1.0], "seeds": "0:2", "tune_seeds": 1},
     "damaskinos2021_methods": {"epsilons": [0.5, 2.0], "seeds": "0:1", "tune_seeds": 1},
     "damaskinos2021_batches": {"seeds": "0:1"},
@@ -39,11 +40,11 @@ TUNE = {
 TUNE |= {"logistic": [text.replace("0.1:0.3", "0.3:1.0") for text in TUNE["ridge"]], "svm": TUNE["ridge"]}
 
 
-def tables(file: str, found: dict[str, Any]) -> dict[str, Any]:
+def tables(file: str, found: dict[str, Any], *variants: str) -> dict[str, Any]:
     """A grid file with few seeds, points and rounds."""
     if file in SMALL:
         return {**SMALL[file]}
-    found["compare"] |= COMPARED[file]
+    found["compare"] |= COMPARED[file] | ({"seeds": "0:1"} if variants else {})
     for table in (found, *found["place"]):
         if "rounds" in table.get("algorithm", {}):
             table["algorithm"]["rounds"] = 3
@@ -73,9 +74,12 @@ def tiny(name: str, data_dir: str | None = None, **numbers: Any) -> DataSource:
 def small() -> Iterator[None]:
     whole = Bench.tables
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Bench, "tables", lambda bench, file, *variants: tables(file, whole(bench, file, *variants)))
+        patch.setattr(
+            Bench, "tables", lambda bench, file, *variants: tables(file, whole(bench, file, *variants), *variants)
+        )
         for paper in ("ding2020", "damaskinos2021", "song2013", "banco"):
             patch.setattr(f"admmnet.papers.{paper}.source", tiny)
+        patch.setattr("admmnet.papers.damaskinos2021.REACHES", {name: some[:2] for name, some in REACHES.items()})
         yield
 
 

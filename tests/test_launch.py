@@ -166,8 +166,8 @@ def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, 
     for script in (".ci/run", "launch/_env.sh"):
         shutil.copy(ROOT / script, project / script)
     (project / ".gitignore").write_text(".venv\n")
-    for name, text in (("sets", "from tests.real_sets import need\n"), ("show", "import json\n")):
-        (project / f"tests/data/test_data_{name}.py").write_text(text)
+    for name, text in (("real_sets", "from tests.real_sets import need\n"), ("show", "import json\n")):
+        (project / f"tests/data/test_{name}.py").write_text(text)
     program(project / "launch/test.sh", f"echo $ADMMNET_DATA; exit {first}")
     built = """case $2 in
         pip) [ "$CC" = false ] && exec mkdir "$9" ;;
@@ -193,7 +193,7 @@ def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, 
         assert command[:2] == ["-m", "pytest"]
         tests = [word for word in command if word.startswith("tests/")]
         assert all((ROOT / word).exists() for word in tests)
-        assert [word for word in tests if "/data/" in word] == ["tests/data/test_data_sets.py"]
+        assert [word for word in tests if "/data/" in word] == ["tests/data/test_real_sets.py"]
         assert later[1:] == ["launch", "tests"]  # what is committed
         assert not Path(place).parent.exists()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ import pytest
 
 from admmnet import RequestError, run
 from admmnet.cli import run_command_line
-from admmnet.errors import CheckFailed
-from admmnet.holder import Door
+from admmnet.errors import CheckFailed, RunError
+from admmnet.holder import Door, door
 from admmnet.holder import answers as measurements
 from admmnet.holder.answers import Ask
 from admmnet.holder.measurements import PerturbedMinimiser
@@ -192,7 +193,36 @@ def test_without_the_contract_k_is_the_methods_word(tmp_path: Path, monkeypatch:
     assert cost > 1.4 * result.summary["privacy"]["epsilon_proven"]
 
 
-# losses and measurements
+# how a run ends, losses and measurements
+
+
+def ending(folder: Path, *, found: bool) -> str:
+    """How a private run ends whose agent 0 has the record at which exp underflows far out, or not."""
+    folder.mkdir()
+    rng, X = np.random.default_rng(0), np.zeros((400, 5))
+    X[:, 1:] = rng.standard_normal((400, 4))
+    X[:, 1:] /= np.linalg.norm(X[:, 1:], axis=1, keepdims=True) * (1.0 + 1e-12)
+    y = rng.choice([-1.0, 1.0], 400)
+    y[0] = -1.0
+    if found:
+        X[0] = np.eye(5)[0]
+    given = private(folder, "Absorbing", loss="logistic", topology="path:2", rounds=4, epsilon=5.0) | {"data": None}
+    try:
+        with np.errstate():
+            run(**given, shards=[(X[part], y[part]) for part in np.split(np.arange(400), 2)], scaled=True)
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+def test_a_method_that_lets_numpy_raise_ends_no_run_by_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [ending(tmp_path / str(found), found=found) for found in (False, True)] == ["", ""]
+    monkeypatch.setattr(door, "quietly", lambda quiet: nullcontext())
+    out, inside = (ending(tmp_path / f"loud {found}", found=found) for found in (False, True))
+    assert out == ""
+    assert "a measurement failed in its own arithmetic" in inside
 
 
 def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) -> None:

@@ -96,13 +96,14 @@ def test_moments(task: LabelKind, sparse: bool) -> None:
     X, y = records(task)
     targets = one_hot(y) if task == "classes" else y[:, None]
     rows = targets.shape[1]
-    answer = ask(door(Squared(), task, Book(), sparse=sparse), MomentSum(SIGMA, GRID))
-    size = rows * D + D * (D + 1) // 2
-    assert answer.value.shape == (size,)
-    noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
-    first, second = moments(answer.value - noise, GRID, D, rows)
-    np.testing.assert_allclose(first, targets.T @ X, atol=1e-7)
-    np.testing.assert_allclose(second, X.T @ X, atol=1e-7)
+    for asked, own in ((MomentSum(SIGMA, GRID), rows), (SecondMoments(SIGMA, GRID), 0)):
+        answer = ask(door(Squared(), task, Book(), sparse=sparse), asked)
+        size = own * D + D * (D + 1) // 2
+        assert answer.value.shape == (size,)
+        noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
+        first, second = moments(answer.value - noise, GRID, D, own)
+        np.testing.assert_allclose(first, (targets.T @ X)[:own], atol=1e-7)
+        np.testing.assert_allclose(second, X.T @ X, atol=1e-7)
 
 
 def test_no_record_is_longer_than_is_said() -> None:

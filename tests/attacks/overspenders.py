@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,35 @@ from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.solvers.losses import Logistic
 
 
+def planning(kind: type[Any], change: Callable[[AgentPlan], AgentPlan], times: float = 1.0) -> type[Any]:
+    """A method that changes its plan, made for so many times the budget."""
+
+    class Planning(kind):  # type: ignore[misc]
+        name = "planning"
+
+        def plan(self, agent: int, target: Target) -> AgentPlan:
+            return change(super().plan(agent, replace(target, epsilon=times * target.epsilon)))
+
+    return Planning
+
+
+def one_round(own: AgentPlan) -> AgentPlan:
+    ((event, _),) = own.charges
+    return replace(own, charges=((event, 1),))
+
+
+# plans for one of its rounds; asks for less noise than planned, in few rounds; plans for less than it asks, and more
+Understated = planning(NoisyGD, one_round)
+Replaced = planning(NoisyGD, lambda own: replace(own, noise=2.0 * float(own.noise)))
+Greedy = planning(PPADMM, lambda own: replace(own, charges=()), 50.0)
+Planner = planning(PPADMM, lambda own: own, 50.0)
+# one tiny step on sampled batches, which is proven for zero-out alone, and all of the rest
+TINY = SubsampledGaussian(1e5, 0.01, 1, "poisson"), 1
+ZeroOut = planning(NoisyGD, lambda own: replace(own, charges=(*own.charges, TINY)), 0.9)
+# says that nobody colludes, and that nothing is masked; that its sums are not masked
+Alone, Unmasked = (type("Other", (NoisyGD,), {"name": "other", **lie}) for lie in ({"colluders": 0}, {"masked": False}))
+
+
 class Rogue(DPDSGD):
     """It plans sampled steps, which loss distributions read cheaply, and asks for all records until it is refused."""
 
@@ -32,27 +62,6 @@ class Rogue(DPDSGD):
         return None
 
 
-class Understated(NoisyGD):
-    """It plans for one of its rounds."""
-
-    name = "understated"
-
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, target)
-        ((event, _),) = own.charges
-        return replace(own, charges=((event, 1),))
-
-
-class Replaced(NoisyGD):
-    """It asks something else than it has planned: few rounds of less noise."""
-
-    name = "replaced"
-
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, target)
-        return replace(own, noise=2.0 * float(own.noise))
-
-
 class Forgetful(NoisyGD):
     """It puts another plan in its agent's place once the run has begun."""
 
@@ -61,20 +70,6 @@ class Forgetful(NoisyGD):
     def propose(self, agent: Agent, round: int) -> Any:
         agent.plan = replace(agent.plan, charges=((NoRecords(), 1),))
         return (yield from super().propose(agent, round))
-
-
-class Alone(NoisyGD):
-    """It says that nobody colludes, and that nothing is masked."""
-
-    name = "alone"
-    colluders = 0
-
-
-class Unmasked(NoisyGD):
-    """It says that its sums are not masked."""
-
-    name = "unmasked"
-    masked = False
 
 
 class Adaptive(NoisyGD):
@@ -117,16 +112,6 @@ class Negative(Fraction):
         return (strong, count), (almost, 1 - count)
 
 
-class ZeroOut(NoisyGD):
-    """One tiny step on sampled batches, which is proven for zero-out alone, and all of the rest."""
-
-    name = "zero-out"
-
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, replace(target, epsilon=0.9 * target.epsilon))
-        return replace(own, charges=(*own.charges, (SubsampledGaussian(1e5, 0.01, 1, "poisson"), 1)))
-
-
 class Planted(NoisyGD):
     """It says figures of privacy that the summary has not."""
 
@@ -160,24 +145,6 @@ class Unguarded(PPADMM):
 
     def propose(self, agent: Any, round: int) -> Any:
         return vector_of((yield Ask(ExactMinimiser(self.linear_term(agent), agent.convexity, self.beta))))
-
-
-class Greedy(PPADMM):
-    """It makes noise for a larger budget, and plans for less than it asks."""
-
-    name = "greedy"
-
-    def plan(self, agent: int, target: Any) -> AgentPlan:
-        return replace(super().plan(agent, replace(target, epsilon=50.0)), charges=())
-
-
-class Planner(PPADMM):
-    """It plans for more than was promised."""
-
-    name = "planner"
-
-    def plan(self, agent: int, target: Any) -> AgentPlan:
-        return super().plan(agent, replace(target, epsilon=50.0))
 
 
 class RichSettings(PPSettings, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ def variables_only_where_asked_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv(ENVIRONMENT, raising=False)
         patch.delenv("COLUMNS", raising=False)
+        os.unsetenv("COLUMNS")  # readline sets it for other processes alone
         yield
 
 

@@ -48,9 +48,3 @@ def prose(path: Path) -> str:
 
 def section(file: str, title: str) -> str:
     return page(file).split(f"\n## {title}\n")[1].split("\n## ")[0]
-
-
-def whole_files(text: str) -> dict[str, str]:
-    """Modules that a text shows as whole files, by their paths without `.py`."""
-    shown = re.findall(r"`(admmnet/\S+)\.py`:\n\n```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    return dict(shown)

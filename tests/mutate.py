@@ -36,6 +36,8 @@ SWAPS |= {new: old for old, new in SWAPS.items()} | {"in": "not in", "is": "is n
 OPERATOR = re.compile(r"(?<![\w<>=!*/])(<=|>=|==|!=|//|\*\*|[-+*/%<>]|\b(?:and|or|in|is)\b)(?![=<>*/])")
 SECONDS = 1500
 """After which tests that have not ended count as failed."""
+GROUPS: set[int] = set()
+"""Groups of processes in which tests run now."""
 
 
 class Mutant(NamedTuple):
@@ -111,6 +113,13 @@ def random_ones(package: str, number: int, seed: int) -> list[Mutant]:
     return [mutant for _, mutant in sorted(drawn, key=lambda one: one[0])[:number]]
 
 
+def kill(group: int) -> None:
+    """End a process and all that it has started."""
+    GROUPS.discard(group)
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
 def first_failure(checkout: Path, tests: list[str]) -> str | None:
     """Name of the first test that fails in a checkout; nothing that the tests started outlives the call."""
     alone = {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -124,13 +133,13 @@ def first_failure(checkout: Path, tests: list[str]) -> str | None:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        GROUPS.add(tested.pid)
         try:
             code = tested.wait(SECONDS)
         except subprocess.TimeoutExpired:
             return f"no end within {SECONDS} s"
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(tested.pid, signal.SIGKILL)
+            kill(tested.pid)
         printed.seek(0)
         failed = re.search(r"^(?:FAILED|ERROR) (\S+)", printed.read(), re.MULTILINE)
     return None if code == 0 else failed[1] if failed else f"exit {code} of pytest"
@@ -179,7 +188,10 @@ def survivors(suites: list[Suite], jobs: int, folder: Path) -> int:
             left += alive + (failed is not None)
         return left
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for group in [*GROUPS]:
+            kill(group)
+        pool.shutdown()
 
 
 def main() -> int:
@@ -191,6 +203,7 @@ def main() -> int:
     parser.add_argument("what", nargs="?", metavar="MUTANTS.py|PACKAGE")
     parser.add_argument("tests", nargs="*", metavar="TESTS")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # as an interrupt: no test goes on
     if (asked.what is None) == bool(asked.tests) or (asked.random and not asked.tests):
         parser.error("name the mutants or the package, and the tests; or nothing, for all tests/*/mutants.py")
     if asked.random:

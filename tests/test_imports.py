@@ -37,19 +37,13 @@ HELP = "from admmnet.cli import run_command_line\nassert run_command_line(['{}',
 
 @pytest.mark.parametrize(
     "code",
-    ["import admmnet", HELP.format("", 1), HELP.format("run", 0), HELP.format("ledger", 0)],
-    ids=["package", "help", "run-help", "ledger-help"],
+    ["import admmnet", HELP.format("", 1), HELP.format("run", 0), HELP.format("baseline", 0)],
+    ids=["package", "help", "run-help", "baseline-help"],
 )
 def test_nothing_heavy(code: str) -> None:
-    assert loaded_by(code) & {*HEAVY, "numpy"} == set()
-
-
-def test_the_package_alone_loads_no_numpy() -> None:
-    assert loaded_by("import admmnet") & {"numpy", "networkx", "rich", "click"} == set()
-
-
-def test_the_check_sees_what_is_loaded() -> None:
-    assert {"admmnet", "mpi4py"} <= loaded_by("import admmnet.transport.mpi")
+    found = loaded_by(code)
+    assert "admmnet" in found
+    assert found & {*HEAVY, "numpy", *(["rich", "click"] if code == "import admmnet" else [])} == set()
 
 
 def test_a_seeded_local_run_needs_nothing_heavy(tmp_path: Path) -> None:
@@ -59,9 +53,8 @@ def test_a_seeded_local_run_needs_nothing_heavy(tmp_path: Path) -> None:
     assert loaded_by(code) & {*HEAVY, *ELSEWHERE} == set()
 
 
-@pytest.mark.parametrize("command", ["run --rounds 1 --seed 0 --quiet", "topology make ring:5"])
-def test_garbage_is_collected_once_imports_are_done(command: str, tmp_path: Path) -> None:
-    words = ["admmnet", *command.split(), "-o", str(tmp_path / "made.json")]
+def test_garbage_is_collected_once_imports_are_done(tmp_path: Path) -> None:
+    words = ["admmnet", "run", "--rounds", "1", "--seed", "0", "--quiet", "-o", str(tmp_path / "made.json")]
     code = (
         f"import gc\nfrom admmnet.__main__ import main\nsys.argv = {words!r}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
@@ -70,12 +63,7 @@ def test_garbage_is_collected_once_imports_are_done(command: str, tmp_path: Path
     assert "admmnet" in loaded_by(code)
 
 
-def test_module_and_names() -> None:
-    help_ = subprocess.run(
-        [sys.executable, "-m", "admmnet", "--help"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert help_.returncode == 0
-    assert "Usage: admmnet" in help_.stdout
+def test_names_are_sorted_and_there() -> None:
     import admmnet
 
     assert sorted(admmnet.__all__) == admmnet.__all__

@@ -49,7 +49,7 @@ UNRUN = (
     Unrun(r"(python -m )?pip install", "needs a network; the extras it names are checked"),
     Unrun(r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"),
     Unrun(r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
-    Unrun(r"admmnet compare docs/\w+.toml", "many minutes; tests/experiments/test_grid_file.py runs a small one"),
+    Unrun(r"admmnet compare docs/\w+.toml", "many minutes; tests/experiments/test_words.py reads such files"),
     Unrun(r"admmnet audit\b", "minutes each; tests/cli/test_audit_command.py runs small ones"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
     REAL,

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, load_topology, run
+from admmnet import RequestError, RunConfig, run
 from admmnet.config.toml import load_saved
 from admmnet.methods import METHODS
 from admmnet.methods.dvp import DVP
@@ -121,25 +121,3 @@ def test_numbers_are_texts_where_a_file_has_texts() -> None:
     assert (config.label, config.positive, config.centre) == ("3", "1", "0.10000000000000001")
     with pytest.raises(RequestError, match="positive = True is not allowed: it must be text"):
         RunConfig(**{"positive": True})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_graphs_in_other_files(weighted: bool, tmp_path: Path) -> None:
-    graph = nx.wheel_graph(5)
-    if weighted:
-        nx.set_edge_attributes(graph, 0.5, "weight")
-        nx.write_weighted_edgelist(graph, tmp_path / "graph.edgelist")
-        rows = ["source,target,weight", *(f'"{i}",{j},0.5' for i, j in graph.edges)]
-    else:
-        nx.write_edgelist(graph, tmp_path / "graph.edgelist")
-        rows = [f"{i},{j}" for i, j in graph.edges]
-    (tmp_path / "graph.csv").write_text("\n".join(rows))
-    for suffix in ("edgelist", "csv"):
-        found = load_topology(tmp_path / f"graph.{suffix}")
-        assert {frozenset(edge) for edge in found.edges} == {frozenset(edge) for edge in graph.edges}
-
-
-def test_a_table_of_edges_names_its_line(tmp_path: Path) -> None:
-    (tmp_path / "graph.csv").write_text("source,target\n0,1\n1,x\n")
-    with pytest.raises(RequestError, match=r"graph.csv, line 3: agents are numbered 0..N-1, got 'x'"):
-        load_topology(tmp_path / "graph.csv")

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +16,6 @@ from tests.command_runs import Admmnet
 from tests.people_runs import write_people
 
 from .conftest import COMMON
-
-# what works on the folder
 
 
 def test_run_does_the_same(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -41,7 +38,7 @@ def test_the_ledger_commands(baseline: Path, admmnet: Admmnet) -> None:
 
 def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = write_people(tmp_path / "new.npz", 80, 80)
-    facts = json.loads(admmnet.ok("evaluate", baseline, "--data", new, "--json").out)
+    facts = admmnet.json("evaluate", baseline, "--data", new)
     data = load(DataSettings(data=people, test=new), 1, [0])
     with np.load(baseline / "model.npz") as archive:
         score = data.X_test @ archive["consensus"]
@@ -50,6 +47,9 @@ def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmn
     rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", baseline, "--data", new).out)))
     np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
     assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()
+    (tmp_path / "link.npz").symlink_to(new)
+    assert "is the file of --data" in admmnet.refused("predict", baseline, "--data", new, "-o", tmp_path / "link.npz")
+    assert data.X_test.shape == load(DataSettings(data=people, test=new), 1, [0]).X_test.shape
 
 
 def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> None:
@@ -71,9 +71,6 @@ def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> 
     assert facts["metric"] == "mean-squared-error"
     assert facts["error"]["root_in_units"] == pytest.approx(np.sqrt(np.mean((values - y) ** 2)), rel=1e-9)
     assert facts["error"]["consensus"] < 0.6 * facts["variance"]
-
-
-# compare
 
 
 def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -106,17 +103,7 @@ def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) 
     admmnet.ok(*single, "--epochs", "2", "--clip", "0.01", "-o", tmp_path / "run")
     same = (out / "runs/dp-scd-proven-proven-8-1/model.npz").read_bytes()
     assert (tmp_path / "run/model.npz").read_bytes() == same
-    assert admmnet(*words, *grid, *mixed, *tune, "--quiet") == (0, "", "")
-
-
-def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    words = ("compare", "--jobs", "1", "--algorithms", "dp-sgd,sdca", "--epsilons", "8", "--seeds", "0")
-    told = admmnet.ok(*words, "--data", people, "--simulate", "--loss", "hinge", "-o", tmp_path / "grid").out
-    content: dict[str, Any] = json.loads((tmp_path / "grid/compare.json").read_text())
-    (data,) = content["data"]
-    assert data["agents"] == 1
-    assert data["pooled"] < data["larger_class"]  # the optimum of the hinge loss, by SDCA
-    assert f"pooled: test error {100 * data['pooled']:.2f}%" in told
+    assert admmnet(*words, *grid, *mixed, *tune, "--quiet") == (0, "", "")  # it goes on: all is there
 
 
 @pytest.mark.parametrize(

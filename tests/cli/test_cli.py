@@ -12,18 +12,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 
 from admmnet.__main__ import main
-from admmnet.cli import run_command_line
+from admmnet.cli import COMMANDS, run_command_line
 from admmnet.cli.progress import Progress
+from admmnet.cli.settings import leave
 from admmnet.config.run_config import known_settings, own_settings
 from admmnet.report import tables
 from admmnet.running.plan import Plan
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
-from tests.people_runs import put_summary
+from tests.people_runs import put_summary, summary_of
 
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
 
@@ -65,157 +67,156 @@ def test_no_words_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
-def test_closing_table(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    printed = admmnet.ok("run", "--data", people, "--topology", "ring:5", *PUBLISHED, "-o", str(tmp_path / "run"))
+def test_what_is_printed_of_a_run(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    """A table, or the summary with --json, or with --quiet nothing."""
+    words = ("run", "--data", people, "--topology", "ring:5", *PUBLISHED)
+    printed = admmnet.ok(*words, "-o", tmp_path / "run")
     rows = [line.split() for line in printed.out.splitlines()]
     assert [row[0] for row in rows if row and row[0].isdecimal()] == ["0", "1", "2", "3", "4"]
     (network,) = (row for row in rows if row and row[0] == "network")
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = summary_of(tmp_path / "run")
     assert network[1] == str(summary["data"]["train"])
     assert f"{100 * summary['test_error']['consensus']:.2f}%" in network
     assert str(tmp_path / "run") in printed.out
     assert "note:" not in printed.out
     assert printed.err.count("note: ") == len(summary["notes"]) > 0
     assert "a seeded run is a simulation" in printed.err
-
-
-def test_json_is_the_summary(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    printed = admmnet.ok("run", "--data", people, *PUBLISHED, "--json", "-o", str(tmp_path / "run"))
-    assert json.loads(printed.out) == json.loads((tmp_path / "run" / "summary.json").read_text())
-
-
-def test_quiet(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    for name, words in (("one", ()), ("two", ("--json",))):
-        printed = admmnet.ok("run", "--data", people, *PUBLISHED, "--quiet", *words, "-o", str(tmp_path / name))
-        assert printed[1:] == ("", "")
+    assert json.loads(admmnet.ok(*words, "--json", "-o", tmp_path / "two").out) == summary_of(tmp_path / "two")
+    assert admmnet.ok(*words, "--json", "--quiet", "-o", tmp_path / "three")[1:] == ("", "")
 
 
 def test_help_lists_every_flag(admmnet: Admmnet) -> None:
-    general = admmnet.ok("--help").out
-    for command in ("run", "ledger", "topology"):
-        assert re.search(rf"^  {command} ", general, re.MULTILINE)
-    listed = admmnet.ok("run", "--help").out
-    for own in known_settings().values():
-        assert (own.flag in listed) is (own.name != "budgets"), own.name
+    general, listed = admmnet.ok("--help").out, admmnet.ok("run", "--help").out
+    assert [name for name in COMMANDS if not re.search(rf"^  {name} ", general, re.MULTILINE)] == []
+    own = [setting.flag for setting in known_settings().values() if setting.name != "budgets"]
+    assert [flag for flag in (*own, "-o", "--quiet", "--json", "--debug") if flag not in listed] == []
     assert "--growth" not in listed
-    listed_for = admmnet.ok("run", "--algorithm", "m-admm", "--help").out
-    for own in own_settings("m-admm").values():
-        assert own.flag in listed_for
-    for flag in ("-o", "--quiet", "--json", "--debug"):
-        assert flag in listed
+    growing = admmnet.ok("run", "--algorithm", "m-admm", "--help").out
+    assert [setting.flag for setting in own_settings("m-admm").values() if setting.flag not in growing] == []
     assert "0.1.0" in admmnet.ok("--version").out
-    for words in (("ledger", "verify"), ("ledger", "show"), ("ledger", "export"), ("topology", "make")):
-        assert "Usage: admmnet" in admmnet.ok(*words, "--help").out
 
 
 def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    config = tmp_path / "mine.toml"
-    config.write_text(
-        f"""
-        [data]
-        data = '{people}'
-        test_fraction = 0.2
-        [network]
-        topology = 'star:4'
-        [problem]
-        regularisation = 50
-        [algorithm]
-        algorithm = 'pp-admm'
-        method = 'published'
-        rounds = 2
-        [privacy]
-        epsilon = 2
-        [privacy.agents.3]
-        epsilon = 0.5
-        [run]
-        seed = 8
-        """
+    (tmp_path / "mine.toml").write_text(
+        f"data = {{data = '{people}', test_fraction = 0.2}}\nnetwork = {{topology = 'star:4'}}\n"
+        "algorithm = {algorithm = 'pp-admm', method = 'published', rounds = 2}\nproblem = {regularisation = 50}\n"
+        "privacy = {epsilon = 2, agents = {3 = {epsilon = 0.5}}}\nrun = {seed = 8}\n"
     )
-    words = ("run", str(config), "--rounds", "3", "--delta", "1e-5", "--json", "-o", str(tmp_path / "run"))
+    words = ("run", tmp_path / "mine.toml", "--rounds", "3", "--delta", "1e-5", "--json", "-o", tmp_path / "run")
     summary = json.loads(admmnet.ok(*words).out)
     assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 60)
     assert (summary["privacy"]["epsilon_target"], summary["privacy"]["delta"]) == (2.0, 1e-5)
-    budgets = [
-        json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"]["epsilon"]
-        for i in range(4)
-    ]
-    assert budgets == [2.0, 2.0, 2.0, 0.5]
+    headers = (json.loads(path.read_text().splitlines()[0]) for path in sorted((tmp_path / "run/ledger").iterdir()))
+    assert [header["budget"]["epsilon"] for header in headers] == [2.0, 2.0, 2.0, 0.5]
+
+
+def test_flags_override_a_schema_file(tmp_path: Path, admmnet: Admmnet) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n" + "1,0\n2,1\n" * 30)
+    (tmp_path / "schema.toml").write_text('[data]\nlabel = "y"\npositive = "1"\n')
+    words = ("run", "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--seed", "0", "--quiet")
+    for value, more in (("1", ()), ("0", ("--positive", "0"))):
+        admmnet.ok(*words, *more, "--rounds", "1", "-o", tmp_path / value)
+        assert f'\npositive = "{value}"\n' in (tmp_path / value / "config.toml").read_text()
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "own"),
-    [
-        ("admm", ()),
-        ("pp-admm", ()),
-        ("ipp-admm", ("--max-releases", "3")),
-        ("dvp", ()),
-        ("m-admm", ("--growth", "1.1")),
-        ("r-admm", ("--gamma", "0.5")),
-    ],
+    ("algorithm", "own"), [("admm", ()), ("ipp-admm", ("--max-releases", "3")), ("m-admm", ("--growth", "1.1"))]
 )
 def test_resolved_settings_reproduce_the_run(
     algorithm: str, own: tuple[str, ...], people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     words = ("--algorithm", algorithm, "--method", "published", "--rounds", "4", "--seed", "4", "--epsilon", "1e4")
-    admmnet.ok("run", "--data", people, *words, *own, "--agents", "6", "-o", str(one))
-    admmnet.ok("run", str(one / "config.toml"), "--quiet", "-o", str(two))
-    assert (one / "config.toml").read_text() == (two / "config.toml").read_text()
-    with np.load(one / "model.npz") as first, np.load(two / "model.npz") as second:
-        assert first["theta"].any()
-        assert first["theta"].tobytes() == second["theta"].tobytes()
-    for path in (one / "ledger").iterdir():
-        assert path.read_bytes() == (two / "ledger" / path.name).read_bytes()
+    admmnet.ok("run", "--data", people, *words, *own, "--agents", "6", "-o", one)
+    admmnet.ok("run", one / "config.toml", "--quiet", "-o", two)
+    for name in ("config.toml", "model.npz", *(f"ledger/{path.name}" for path in (one / "ledger").iterdir())):
+        assert (one / name).read_bytes() == (two / name).read_bytes(), name
+    with np.load(one / "model.npz") as model:
+        assert model["theta"].any()
+
+
+def test_a_run_that_finishes_without_an_agent_has_a_code_of_its_own() -> None:
+    summary: dict[str, Any] = {"starts": [{"members": [0, 2]}], "agents": 3}
+    with pytest.raises(click.exceptions.Exit) as left:
+        leave(summary)
+    assert left.value.exit_code == 5
+    leave(summary | {"starts": [{"members": [0, 1, 2]}]})
 
 
 def test_ledger_show(finished: Path, admmnet: Admmnet) -> None:
-    printed = admmnet.ok("ledger", "show", str(finished)).out
-    rows = [line.split() for line in printed.splitlines()]
+    rows = [line.split() for line in admmnet.ok("ledger", "show", finished).out.splitlines()]
     assert [row[0] for row in rows if row and row[-1] == "finished"] == ["0", "1", "2", "3", "4"]
-    one = admmnet.ok("ledger", "show", str(finished), "--agent", "3", "--events").out
+    one = admmnet.ok("ledger", "show", finished, "--agent", "3", "--events").out
     assert "agent 3: pp-admm (published)" in one
     assert one.count("objective-perturbation") == one.count("gaussian") == 3
     assert "agent 2" not in one
-
-
-def test_ledger_show_json(finished: Path, admmnet: Admmnet) -> None:
-    accounts: list[dict[str, Any]] = json.loads(admmnet.ok("ledger", "show", str(finished), "--json").out)
-    summary = json.loads((finished / "summary.json").read_text())
+    accounts: list[dict[str, Any]] = admmnet.json("ledger", "show", finished)
     assert [account["header"]["agent"] for account in accounts] == [0, 1, 2, 3, 4]
-    for account, entry in zip(accounts, summary["per_agent"], strict=True):
-        assert account["count"] == 6
-        assert account["finished"] is True
+    for account, entry in zip(accounts, summary_of(finished)["per_agent"], strict=True):
+        assert (account["count"], account["rounds"], account["finished"], "events" in account) == (6, 3, True, False)
         assert account["total"]["rho"] == pytest.approx(entry["rho"], rel=1e-9)
         assert account["total"]["epsilon_spent"] == pytest.approx(entry["epsilon_spent"], rel=1e-9)
-        assert "events" not in account
-    words = ("ledger", "show", str(finished), "--json", "--agent", "1", "--events", "--delta", "1e-9")
-    (account,) = json.loads(admmnet.ok(*words).out)
+    (account,) = admmnet.json("ledger", "show", finished, "--agent", "1", "--events", "--delta", "1e-9")
     assert [event["round"] for event in account["events"]] == [0, 0, 1, 1, 2, 2]
     assert account["delta"] == 1e-9
     assert account["total"]["epsilon_spent"] > accounts[1]["total"]["epsilon_spent"]
     assert account["total"]["rho"] == accounts[1]["total"]["rho"]
+    assert "--agent 9: the run folder has the agents 0 to 4" in admmnet.refused(
+        "ledger", "show", finished, "--agent", 9
+    )
 
 
-def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    printed = admmnet.ok("ledger", "verify", str(finished))
-    assert "5 ledgers, 30 events hold; the run is finished" in printed.out
+def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "5 ledgers, 30 events hold; the run is finished" in admmnet.ok("ledger", "verify", finished).out
+    monkeypatch.chdir(finished.parent)
+    said = admmnet.refused("ledger", "verify", finished, "--against", finished.name)
+    assert f"--against {finished}: is the folder itself" in said
+    assert "simulation" in admmnet.refused("ledger", "verify", finished, "--require", "private", code=1)
     copied = Path(shutil.copytree(finished, tmp_path / "run"))
+    summary = summary_of(copied)
+    put_summary(copied, summary | {"ledgers": summary["ledgers"] | {"ledger/agent-004.jsonl": "0" * 64}})
+    printed = admmnet.refused("ledger", "verify", copied, code=1)
+    assert "agent-004.jsonl" in printed
+    assert "summary.json" in printed
     ledger = copied / "ledger/agent-002.jsonl"
     header, *events = ledger.read_text().splitlines(keepends=True)
     ledger.write_text(header + "".join(events).replace('"sigma":', '"sigma":1', 1))
-    for words in (("verify",), ("show",), ("export",)):
-        said = admmnet.refused("ledger", *words, str(copied), code=1)
+    for word in ("verify", "show", "export"):
+        said = admmnet.refused("ledger", word, copied, code=1)
         assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", said), said
 
 
-def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    copied = Path(shutil.copytree(finished, tmp_path / "run"))
-    summary = json.loads((copied / "summary.json").read_text())
-    summary["ledgers"]["ledger/agent-004.jsonl"] = "0" * 64
-    put_summary(copied, summary)
-    printed = admmnet.refused("ledger", "verify", str(copied), code=1)
-    assert "agent-004.jsonl" in printed
-    assert "summary.json" in printed
+def test_the_commands_that_sign_a_private_run_and_check_a_signature(
+    people: str, finished: Path, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    words = ("run", "--data", people, "--agents", "3", "--rounds", "2", "--no-test", "--quiet")
+    admmnet.ok(*words, "--no-account", "-o", tmp_path / "private")
+    manifest = tmp_path / "private/manifest.json"
+    told = admmnet.ok("ledger", "verify", manifest.parent, "--require", "private").out
+    assert f"ssh-keygen -Y sign -n admmnet -f KEY {manifest}\n" in told
+    assert "ssh-keygen" not in admmnet.ok("ledger", "verify", finished).out
+    Path(f"{manifest}.sig").write_text("whatever it is")
+    told = admmnet.ok("ledger", "verify", manifest.parent).out
+    assert f"{manifest}.sig lies beside it, unchecked: ssh-keygen -Y verify" in told
+    assert "-Y sign" not in told
+
+
+def test_accounts_of_several_folders_add_up_at_the_largest_delta(
+    people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    common = ("run", "--data", people, "--agents", "2", "--rounds", "1", "--simulate", "--algorithm", "pp-admm")
+    for name, delta, rounds in (("a", "1e-6", "1"), ("b", "1e-5", "2")):
+        admmnet.ok(*common, "--delta", delta, "--rounds", rounds, "--account", name, "--quiet", "-o", f"run-{name}")
+    (one,), (two,) = (admmnet.json("account", "show", name)[:1] for name in ("a", "b"))
+    found = admmnet.json("account", "show", "a", "b")["together"]
+    assert [(entry["agent"], entry["delta"]) for entry in found] == [(0, 1e-5), (1, 1e-5)]
+    assert found[0]["total"]["rho"] == pytest.approx(one["total"]["rho"] + two["total"]["rho"])
+    assert "together" in admmnet.ok("account", "show", "a", "b").out
+    for other, why in ((tmp_path / "a", "is named twice"), ("c", "holds no account")):
+        assert why in admmnet.refused("account", "show", "a", other)
+    assert admmnet("account", "show", "a", "--against", "run-a").code == 0
+    admmnet.refused("account", "show", "a", "--against", "run-b", code=1)
 
 
 def test_ledger_export(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -233,15 +234,18 @@ def test_ledger_export(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
     assert (tmp_path / "charges.csv").read_text() == printed
 
 
-@pytest.mark.parametrize("ending", ["edges", "json", "graphml", "gml", "adjlist"])
-def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    path = str(tmp_path / f"graph.{ending}")
-    made = admmnet.ok("topology", "make", "erdos-renyi:8:0.4", "--seed", "3", "-o", path).out
-    facts = json.loads(admmnet.ok("topology", "show", path, "--json").out)
+def test_topology_make_and_show(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    path, random = tmp_path / "graph.json", ("erdos-renyi:8:0.4", "--seed", "3")
+    made = admmnet.ok("topology", "make", *random, "-o", path).out
+    facts = admmnet.json("topology", "show", path)
     assert f"8 agents, {facts['edges']} edges" in made
-    assert facts == json.loads(admmnet.ok("topology", "show", "erdos-renyi:8:0.4", "--seed", "3", "--json").out)
-    table = admmnet.ok("topology", "show", path).out
-    assert re.search(r"^edges: +" + str(facts["edges"]) + "$", table, re.MULTILINE)
+    assert facts == admmnet.json("topology", "show", *random)
+    assert "picture: " in admmnet.ok("topology", "show", path, "--plot", tmp_path / "graph.svg").out
+    assert "<svg" in (tmp_path / "graph.svg").read_text()
+    assert re.search(rf"^edges: +{facts['edges']}$", admmnet.ok("topology", "show", path).out, re.MULTILINE)
+    words = ("run", "--data", people, "--topology", path, *PUBLISHED, "-o", tmp_path / "run")
+    summary = admmnet.json(*words[:-4], "--rounds", "1", "--seed", "4", *words[-2:], "--epsilon", "1e4")
+    assert (summary["agents"], summary["topology"]) == (8, str(path))
 
 
 @pytest.mark.parametrize(
@@ -261,18 +265,6 @@ def test_a_seed_that_decides_nothing_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_topology_plot(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("matplotlib")
-    printed = admmnet.ok("topology", "show", "ring:5", "--plot", str(tmp_path / "ring.svg"))
-    assert "ring.svg" in printed.out
-    assert "<svg" in (tmp_path / "ring.svg").read_text()
-    with monkeypatch.context() as patch:  # refused before anything is computed
-        patch.setattr("admmnet.graph.describe", None)
-        refused = admmnet("topology", "show", "ring:1001", "--plot", str(tmp_path / "ring.png"))
-    assert refused.code == 2
-    assert "1001 agents are too many to draw" in refused.err
-
-
 def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
     tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,16 +280,6 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
     printed = admmnet("topology", "make", "ring:9", "-o", str(path))
     assert (printed.code, path.read_bytes(), list(tmp_path.iterdir())) == (2, ring, [path])
     assert f"{path}: cannot be written: File too large" in printed.err
-
-
-def test_a_made_topology_is_run(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    path = str(tmp_path / "graph.edges")
-    admmnet.ok("topology", "make", "star:3", "-o", path)
-    summary = json.loads(
-        admmnet.ok("run", "--data", people, "--topology", path, *PUBLISHED, "--json", "-o", str(tmp_path / "run")).out
-    )
-    assert summary["agents"] == 3
-    assert summary["topology"] == path
 
 
 def test_advice_comes_before_the_run_and_once(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
@@ -51,71 +50,38 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 RUNS: list[tuple[str, str]] = [
-    # settings
     ("gone.toml", "cannot read the config file gone.toml"),
-    ("not.toml", "not.toml is not a TOML file"),
     ("--epsilon 0", "epsilon = 0.0 is not allowed: it must be a number, above 0"),
-    ("--epsilon nan", "epsilon = nan is not allowed"),
-    ("--epsilon much", "epsilon = 'much' is not allowed"),
-    ("--delta 0", "delta = 0.0 is not allowed"),
-    ("--delta 1", "delta = 1.0 is not allowed: it must be a number or 'auto', above 0 and below 1"),
-    ("--rounds 0", "rounds = 0 is not allowed"),
-    ("--rounds 10000000000", "at most 1e+06"),
-    ("--agents 1", "agents = 1 is not allowed: it must be a whole number, at least 2"),
-    ("--agents -5", "agents = -5 is not allowed"),
-    ("--eta 0", "eta = 0.0 is not allowed"),
-    ("--beta 0", "beta = 0.0 is not allowed"),
-    ("--regularisation -1", "regularisation = -1.0 is not allowed"),
     ("--regularisation 1e-9", "the least that the published method needs"),
     ("--max-releases 3", "--max-releases does not go with pp-admm, but with ipp-admm"),
-    ("--growth 1", "--growth does not go with pp-admm, but with m-admm"),
-    ("--algorithm dvp --gamma 0.25", "--gamma does not go with dvp, but with r-admm"),
-    ("--algorithm m-admm --growth 0.99", "growth = 0.99 is not allowed"),
-    ("--algorithm m-admm --eta 1e-3 --regularisation 0", "m-admm as published needs lambda/N + 2 eta |B_i|"),
     ("--algorithm r-admm --eta 1e-3 --regularisation 0", "r-admm as published needs lambda/N + 2 eta |B_i|"),
     ("--algorithm m-admm --epsilon 0.01", "the loss's curvature alone uses it up at a penalty of"),
-    ("--method invented", "method = 'invented' is not allowed"),
-    ("--accountant mine", "accountant = 'mine' is not allowed"),
-    ("--loss huge", "loss = 'huge' is not allowed"),
-    ("--transport pigeon", "transport = 'pigeon' is not allowed"),
-    ("--algorithm ipp-admm --gate-share 1", "gate_share = 1.0 is not allowed"),
     ("--no-such-flag 3", "--no-such-flag"),
     ("--epsilom 3", "Did you mean one of: '--epsilon', "),
     ("--algorithm ADMM", "algorithm = 'ADMM' is not allowed: did you mean admm? it must be one of admm, "),
     ("--data Census", "did you mean census?"),
-    ("--transport MPI", "transport = 'MPI' is not allowed: did you mean mpi? it must be one of auto, local, mpi, zmq"),
     ("--epsilon", "--epsilon"),
     ("a.toml b.toml", "b.toml"),
     ("stranger.toml", "[privacy.agents.9]: the agents are numbered 0 to 4"),
-    # data
     ("--data gone.csv --label y", "gone.csv does not exist"),
     ("--data gone", "unknown data 'gone'"),
     ("--data sheet.xlsx", "sheet.xlsx is a spreadsheet: export the sheet as CSV"),
     ("--data nan.csv --label y --no-intercept --seed 0", "nan.csv, line 3, column 'b'"),
     ("--data labels.csv --label y --seed 0", "labels.csv, line 3, column 'y'"),
     ("--data few.csv --label y", "5 agents and 4 training records"),
-    ("--data words.csv --label y --no-intercept --seed 0", "words.csv, line 2, column 'b'"),
     ("--data binary.csv --label y --seed 0", "binary.csv"),
     (f"--data {DATA}", "--label"),
     (f"--data {DATA} --label z", "'z'"),
     ("--data not.npz --seed 0", "not.npz is not a sound npz file"),
-    (f"--data {DATA} --label y --split thirds", "--split must be one of auto"),
-    (f"--data {DATA} --label y --test-fraction 1", "test_fraction = 1.0 is not allowed"),
-    ("--data own-{agent}.csv --label y", "--test PATH"),
-    # graphs
     ("--topology parts.edges", "not connected"),
     ("--topology names.edges", "agents are numbered 0..N-1, got 'ann'"),
     ("--topology gone.edges", "gone.edges: no such file: correct the path"),
     ("--topology graph.png", "graph.png"),
-    ("--topology ring:1", "ring:1"),
     ("--topology rings", "did you mean ring:5?"),
-    ("--topology gone/by", "no such file: correct the path"),
     ("--config f.toml", "--config is no flag: give the file alone, admmnet run FILE.toml"),
     ("--topology ring:7 --agents 5", "the topology has 7 nodes but --agents says 5"),
-    # where it goes
     ("--out taken", "the run folder taken is not empty: name another one with --out"),
     ("--out file/below", "cannot make the run folder file/below"),
-    ("--out file", "cannot make the run folder file"),
 ]
 
 
@@ -131,14 +97,15 @@ def test_a_word_that_is_gone_names_its_replacement(word: str, admmnet: Admmnet) 
 @pytest.mark.parametrize(("words", "fragment"), RUNS, ids=[words for words, _ in RUNS])
 def test_a_wrong_run(words: str, fragment: str, folder: Path, admmnet: Admmnet) -> None:
     given = words.split()
-    defaults = [] if "--data" in given else ["--data", DATA, "--label", "y"]
-    for flag, value in zip(PUBLISHED[::2], PUBLISHED[1::2], strict=True):
-        defaults += [] if flag in given else [flag, value]
-    defaults += [] if "--out" in given else ["--out", "new"]
-    defaults += ["--simulate"]
+    usual = {
+        "--data": (DATA, "--label", "y"),
+        "--method": ("published",),
+        "--algorithm": ("pp-admm",),
+        "--out": ("new",),
+    }
+    defaults = [word for flag, values in usual.items() if flag not in given for word in (flag, *values)]
+    defaults = [] if words == "a.toml b.toml" else [*defaults, "--simulate"]
     before = sorted(folder.rglob("*"))
-    if words == "a.toml b.toml":
-        defaults = []
     code, out, told = admmnet("run", *defaults, *given)
     assert (code, out) == (2, "")
     assert told.startswith("admmnet: ")
@@ -152,16 +119,11 @@ def test_a_wrong_run(words: str, fragment: str, folder: Path, admmnet: Admmnet) 
     [
         ("frobnicate", "frobnicate"),
         ("ledger", "Missing command; `admmnet ledger --help`"),
-        ("topology", "Missing command; `admmnet topology --help`"),
         ("ledger verify", "RUN"),
         ("ledger verify taken", "taken is no run folder"),
         ("ledger show gone", "gone is no run folder"),
-        ("ledger show gone --json", "gone is no run folder"),
         ("ledger show taken --delta 2", "--delta 2.0 is not allowed"),
-        ("ledger show taken --agent x", "--agent"),
         ("ledger export taken --format xml", "xml"),
-        ("topology show parts.edges", "not connected"),
-        ("topology show", "FILE|SPEC"),
         ("topology make ring:5", "--out"),
         ("topology make ring:5 -o graph.doc", "graph.doc"),
         ("topology make ring:5 -o file/below.edges", "file/below.edges"),
@@ -173,26 +135,20 @@ def test_a_wrong_command(words: str, fragment: str, admmnet: Admmnet) -> None:
     assert fragment in admmnet.refused(*words.split())
 
 
-@pytest.mark.parametrize("epsilon", ["1e-320", "1e-200", "1e-163"])
-@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm"])
-def test_a_budget_that_affords_nothing(algorithm: str, epsilon: str, admmnet: Admmnet) -> None:
-    words = ("--algorithm", algorithm, "--method", "published", "--epsilon", epsilon, "--rounds", "2")
-    told = admmnet.refused("run", "--data", DATA, "--label", "y", *PRIVATE, *words, "-o", "new", code=4)
-    assert "epsilon" in told
-    assert "raise --epsilon" in told
-
-
-@pytest.mark.parametrize("epsilon", ["1e-160", "1e-155", "1e-100", "1e-20"])
-def test_noise_beyond_all_numbers_is_no_internal_error(epsilon: str, admmnet: Admmnet) -> None:
+@pytest.mark.parametrize("epsilon", ["1e-320", "1e-163", "1e-160", "1e-155", "1e-100", "1e-20"])
+def test_a_budget_that_affords_nothing(epsilon: str, admmnet: Admmnet) -> None:
+    """It is refused; what noise of such size overflows is a fault of the run, and no internal error."""
     words = ("--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--epsilon", epsilon, "--rounds", "2", "-o", "new")
     code, _, told = admmnet("run", *words)
     assert code in (2, 3, 4)
+    if float(epsilon) < 1e-162:
+        assert (code, "raise --epsilon" in told) == (4, True)
     assert told.startswith("admmnet: ")
     assert told.count("\n") <= 2
     assert "internal error" not in told
 
 
-@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
+@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "m-admm"])
 def test_a_solve_that_misses_beta(algorithm: str, admmnet: Admmnet) -> None:
     words = ("--algorithm", algorithm, "--method", "published", "--beta", "1e-17", "--rounds", "2", "-o", "new")
     if algorithm != "admm":  # where records are protected, no solve may depend on them: refused before the first
@@ -208,11 +164,6 @@ def test_a_solve_that_misses_beta(algorithm: str, admmnet: Admmnet) -> None:
     admmnet.ok("ledger", "verify", "new")
 
 
-def test_two_agents_are_enough(admmnet: Admmnet) -> None:
-    words = ("run", "--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--agents", "2", "--rounds", "1", "-o", "new")
-    admmnet.ok(*words)
-
-
 def test_local_under_a_launcher(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     from admmnet.transport.local import LocalWorld
 
@@ -223,32 +174,19 @@ def test_local_under_a_launcher(monkeypatch: pytest.MonkeyPatch, admmnet: Admmne
     assert "--transport local runs in one process, but the launcher started 5" in told
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
-    def fsync(handle: int) -> None:
-        begun = Path("new/metrics.csv").exists()
-        if begun and os.readlink(f"/proc/self/fd/{handle}").endswith(".jsonl"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    words = ("run", "--data", DATA, "--label", "y", *PUBLISHED, *PRIVATE, "--rounds", "2", "-o", "new")
-    told = admmnet.refused(*words, code=3)
-    assert "cannot write the ledger new/ledger/agent-00" in told
-    assert "No space left on device; free some space" in told
-
-
 @pytest.mark.parametrize("mode", [("--seed", "1"), PRIVATE], ids=["seeded", "private"])
 def test_a_disk_that_fills_up_in_a_later_round(mode: tuple[str, ...], folder: Path) -> None:
     words = ["run", "--data", DATA, "--label", "y", *PUBLISHED, "--rounds", "40", *mode, "--quiet", "-o", "new"]
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
-from admmnet.gone import GONE
 from admmnet.cli import run_command_line
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))  # no file grows beyond
 sys.exit(run_command_line({words!r}))
 """
+    command = [sys.executable, "-c", code]
     ended = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env={**os.environ}, capture_output=True, text=True, timeout=60, check=False
     )
     assert ended.returncode == 3, ended.stderr
     what = "the ledger new/ledger/agent-00" if mode[0] == "--seed" else "new/journal.bin: "

@@ -47,19 +47,13 @@ def test_agents_have_the_names_that_are_given(admmnet: Admmnet, tmp_path: Path) 
     assert "agent-001.secret.toml" in told
 
 
-def test_keys_are_never_replaced(network: Path, admmnet: Admmnet) -> None:
-    assert "is not empty" in admmnet.refused("network", "init", "ring:3", "--relay", "a:1", "-o", network)
-
-
-@pytest.mark.parametrize("relay", ["nowhere", "a b:1", "a:", "a:123456"])
-def test_an_address_that_is_none_is_refused(relay: str, admmnet: Admmnet, tmp_path: Path) -> None:
-    assert "is no address" in admmnet.refused("network", "init", "ring:3", "--relay", relay, "-o", tmp_path / "net")
-
-
-@pytest.mark.parametrize("quorum", ["1", "4", "most"])
-def test_a_quorum_that_two_parts_could_have_is_refused(quorum: str, network: Path, admmnet: Admmnet) -> None:
-    words = ("relay", "--network", network / "network.toml", "-o", network / "end", "--quorum", quorum)
-    assert "more than half of 3 agents" in admmnet.refused(*words)
+def test_what_is_refused(network: Path, admmnet: Admmnet, tmp_path: Path) -> None:
+    init, relay = ("network", "init", "ring:3", "--relay"), ("relay", "--network", network / "network.toml", "-o")
+    assert "is not empty" in admmnet.refused(*init, "a:1", "-o", network)  # keys are never replaced
+    for address in ("nowhere", "a b:1", "a:", "a:123456"):
+        assert "is no address" in admmnet.refused(*init, address, "-o", tmp_path / "other")
+    for quorum in ("1", "4", "most"):  # two parts could have it
+        assert "more than half of 3 agents" in admmnet.refused(*relay, network / "end", "--quorum", quorum)
 
 
 def test_a_relay_has_the_key_that_the_network_file_lists(network: Path, admmnet: Admmnet, tmp_path: Path) -> None:

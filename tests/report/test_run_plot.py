@@ -91,9 +91,7 @@ def cut_or_overlapping(figure: Any) -> list[str]:
     return wrong + [f"{one!r} on {other!r}" for (one, a), (other, b) in pairs if a.padded(-1).overlaps(b.padded(-1))]
 
 
-@pytest.mark.parametrize(
-    ("kind", "width"), [*((kind, "column") for kind in HAVE), ("seeded", "page"), ("many", "page")]
-)
+@pytest.mark.parametrize(("kind", "width"), [*((kind, "column") for kind in HAVE), ("seeded", "page")])
 def test_every_kind_of_run_is_drawn_legibly(kind: str, width: Any, folders: dict[str, Path]) -> None:
     assert available(read_series(folders[kind])) == HAVE[kind]
     figure = plot_run(folders[kind], width=width)
@@ -101,30 +99,20 @@ def test_every_kind_of_run_is_drawn_legibly(kind: str, width: Any, folders: dict
     assert cut_or_overlapping(figure) == []
 
 
-@pytest.mark.parametrize("width", ["column", "page"])
-def test_several_runs_are_drawn_legibly(width: Any, folders: dict[str, Path]) -> None:
+def test_several_runs_are_drawn_legibly(folders: dict[str, Path]) -> None:
     kinds = ("seeded", "published", "private", "open", "baseline", "many", "one round", "part")
-    figure = plot_run(*(folders[kind] for kind in kinds), width=width)
+    figure = plot_run(*(folders[kind] for kind in kinds), width="column")
     assert cut_or_overlapping(figure) == []
     words = {words for words, _ in boxes(figure)}
     assert {"test error in %", "training loss", "median gap (2-norm)"} <= words
 
 
-def test_the_check_sees_overlaps_and_cut_words(folders: dict[str, Path]) -> None:
-    figure = plot_run(folders["seeded"], panels=["error"])
-    assert cut_or_overlapping(figure) == []
-    figure.axes[0].text(0.5, 0.0, "two", transform=figure.transFigure)
-    assert "'two' is cut" in " ".join(cut_or_overlapping(figure))
-    figure.text(0.3, 0.5, "three")
-    figure.text(0.31, 0.5, "four")
-    assert "'three' on 'four'" in " ".join(cut_or_overlapping(figure))
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_equal_runs_and_graphs_give_equal_files(suffix: str, folders: dict[str, Path], tmp_path: Path) -> None:
-    first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
+    """Whatever their words: letters that the font lacks, formulas that are none, half a surrogate pair."""
+    first, second, title = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}", "\u540d $\\frac{$ \ud800 \x00 </svg>"
     for show in (
-        lambda path: plot_run(folders["published"], file=path),
+        lambda path: plot_run(folders["published"], panels=["error", "graph"], title=title, file=path),
         lambda path: plot_graph(load_topology("ring:5"), path),
     ):
         show(first)
@@ -187,7 +175,7 @@ def test_the_graph_is_coloured_by_epsilon(folders: dict[str, Path]) -> None:
     assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize("spec", ["path:2", "ring:3", "complete:5", "grid:3x4", "star:61", "geometric:150:0.2"])
+@pytest.mark.parametrize("spec", ["path:2", "complete:5", "star:61"])
 def test_every_shape_of_graph_is_drawn(spec: str, tmp_path: Path) -> None:
     graph = load_topology(spec)
     plot_graph(graph, tmp_path / "graph.svg")
@@ -206,14 +194,6 @@ def test_runs_are_named_by_their_folders(folders: dict[str, Path], tmp_path: Pat
     assert folder_names([tmp_path / "a" / "run", tmp_path / "run", tmp_path / "other"]) == [
         *(str(tmp_path / "a" / "run"), str(tmp_path / "run"), "other")
     ]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_any_words_can_be_drawn(suffix: str, folders: dict[str, Path], tmp_path: Path) -> None:
-    """Letters that the font lacks, formulas that are none, half a surrogate pair."""
-    out = tmp_path / f"a{suffix}"
-    plot_run(folders["seeded"], panels=["error"], title="\u540d $\\frac{$ \ud800 \x00 </svg>", file=out)
-    assert out.read_bytes().startswith(STARTS[suffix])
 
 
 def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +258,6 @@ def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     assert len(line(axes, "many").get_markevery()) == 5  # of many points, some are marked, and the spread is a band
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
     assert cut_or_overlapping(figure) == []
-    save(tmp_path / "a.png", picture)
     with pytest.raises(RequestError, match="cannot be written"):
         save(tmp_path / "no" / "a.png", picture)
 

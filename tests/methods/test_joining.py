@@ -14,8 +14,7 @@ from admmnet import RunConfig, run
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.library import RunResult
 from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, reaching, relays_of
-from admmnet.privacy.calibrate import Target
+from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, reaching, relays_of
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
 from admmnet.running.plan import Plan
@@ -219,12 +218,6 @@ def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path,
     assert sent[0][0] is None
     # who listens holds what it heard last; a listener's model is no zero
     assert np.abs(found.theta).max(axis=1).min() > 0.0
-
-
-def test_from_which_size_a_question_can_speak() -> None:
-    """Records above 2 tau sqrt(d) / sqrt(2 rho), docs/methods.md."""
-    at = [least_records(82, Target(epsilon, 1e-4).nominal_rho()) for epsilon in (0.5, 1.0, 2.0, 10.0)]
-    assert at == pytest.approx([474, 254, 137, 35], rel=0.03)
 
 
 # trouble

@@ -167,16 +167,6 @@ def test_same_history_same_bits(loss: Loss) -> None:
         assert a[1:] == b[1:]
 
 
-def test_loss_helpers() -> None:
-    X, y = problem(120, 5)
-    theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
-    np.testing.assert_allclose(solver.losses(theta), LOSS.value(X @ theta, y), rtol=1e-14)
-    assert solver.mean_losses(theta)[0] == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
-    expected = gradient(X, y, theta, LOSS, compiled=solver.compiled)[0]
-    np.testing.assert_array_equal(solver.data_gradient(theta), expected)
-    assert solver.row_norm == pytest.approx(1.0)
-
-
 @every_loss
 def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after searches and the sure steps, and where a resumed run puts another point in its place."""

@@ -92,15 +92,15 @@ SOLVERS: dict[str, Any] = {
 every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=list(SOLVERS))
 
 
-@pytest.mark.parametrize("name", HARD)
 @pytest.mark.parametrize(
-    ("solver", "kind"),
-    [(SOLVERS["alone"], kind) for kind in EVERY]
-    + [(SOLVERS[name], kind) for name in ("in a block", "wide") for kind in ("logistic", "hinge, 20", "huber, 1e-3")],
+    ("solver", "name", "kind"),
+    [("alone", name, kind) for name in HARD for kind in EVERY]
+    + [("in a block", name, kind) for name in HARD for kind in ("logistic", "hinge, 20", "huber, 1e-3")]
+    + [("wide", name, kind) for name in HARD if "far" not in name for kind in ("logistic", "huber, 1e-3")],
 )
-def test_hard_problems_meet_the_certificate(solver: Any, name: str, kind: str) -> None:
+def test_hard_problems_meet_the_certificate(solver: str, name: str, kind: str) -> None:
     X, y, pull, m, beta = HARD[name]
-    own, sharp = solver(X, y, EVERY[kind]), (name, kind) in BEYOND_ROUNDING
+    own, sharp = SOLVERS[solver](X, y, EVERY[kind]), (name, kind) in BEYOND_ROUNDING
     for sign in (1.0, -0.5, 0.0):  # the later rounds start far from their solution
         g = sign * linear_term(X.shape[1], pull) if pull else np.zeros(X.shape[1])
         if sharp and sign == 1.0:  # ||theta|| is 1e4 and more, c1 = 500: no float64 certificate says less

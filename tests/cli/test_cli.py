@@ -169,8 +169,8 @@ def test_ledger_show(finished: Path, admmnet: Admmnet) -> None:
 def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "5 ledgers, 30 events hold; the run is finished" in admmnet.ok("ledger", "verify", finished).out
     monkeypatch.chdir(finished.parent)
-    said = admmnet.refused("ledger", "verify", finished, "--against", finished.name)
-    assert f"--against {finished}: is the folder itself" in said
+    said = admmnet.refused("ledger", "verify", finished.name, "--against", finished)
+    assert f"--against {finished.name}: is the folder itself" in said
     assert "simulation" in admmnet.refused("ledger", "verify", finished, "--require", "private", code=1)
     copied = Path(shutil.copytree(finished, tmp_path / "run"))
     summary = summary_of(copied)
@@ -213,8 +213,8 @@ def test_accounts_of_several_folders_add_up_at_the_largest_delta(
     assert [(entry["agent"], entry["delta"]) for entry in found] == [(0, 1e-5), (1, 1e-5)]
     assert found[0]["total"]["rho"] == pytest.approx(one["total"]["rho"] + two["total"]["rho"])
     assert "together" in admmnet.ok("account", "show", "a", "b").out
-    for other, why in ((tmp_path / "a", "is named twice"), ("c", "holds no account")):
-        assert why in admmnet.refused("account", "show", "a", other)
+    for other, why in (("a", "is named twice"), ("c", "holds no account")):
+        assert why in admmnet.refused("account", "show", tmp_path / "a", other)
     assert admmnet("account", "show", "a", "--against", "run-a").code == 0
     admmnet.refused("account", "show", "a", "--against", "run-b", code=1)
 

@@ -39,5 +39,9 @@ MUTANTS = {
         "saved and value is not None and value != {}",
         "saved and value",
     ),
-    "nan is a number": ("settings.py", "not abs(value) <= sys.float_info.max", "abs(value) > sys.float_info.max"),
+    "1.5 is a whole number": (
+        "settings.py",
+        "isinstance(value, float) and value.is_integer():",
+        "isinstance(value, float):",
+    ),
 }

@@ -172,6 +172,7 @@ def test_defaults_are_the_contracts() -> None:
         ("[algorithm]\nrounds = \n", ["is not a TOML file"]),
         (f"[run]\nseed = 1{'0' * 5000}\n", ["is not a TOML file"]),
         ("[algorithm]\nrounds = '12'\n", ["rounds = '12'", "a whole number or 'auto'", "at least 1"]),
+        ("[algorithm]\nrounds = 1.5\n", ["rounds = 1.5", "a whole number"]),
         ("[algorithm]\nrounds = true\n", ["rounds = True", "a whole number"]),
         ("[run]\nseed = 'auto'\n", ["seed = 'auto'", "a whole number, at least 0"]),
         ("[run]\nout = ''\n", ["out = ''", "text"]),

@@ -213,6 +213,12 @@ OPEN = {"a": {"kind": "categorical"}}
         ("o-0.csv", "a,y\n1,1\n", {"label": "y", "normalise": "columns"}, "columns would be read .* declare scales"),
         ("o-0.csv", "a,y\n1,1\n", {"schema": {"label": "y", "targets": [0, 1]}, "centre": "mean"}, "declare centre"),
         ("o-0.csv", "a,y\n1,1\n", {"label": "y", "no_test": True}, r"declare every column in \[data\.schema"),
+        (
+            "o-0.csv",
+            "",
+            {"label": "y", "no_test": True, "schema": {"columns": OPEN}},
+            r"a\.categories must be declared",
+        ),
         ("o-0.npz", "", {"no_test": True}, "give the number of features with --features D"),
     ],
 )

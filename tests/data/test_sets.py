@@ -282,6 +282,10 @@ def test_mnist_of_a_digit_and_of_all(tmp_path: Path) -> None:
     assert (everything.classes, everything.labels) == (10, tuple("0123456789"))
     np.testing.assert_array_equal(everything.y_test, DIGITS[4:])
     np.testing.assert_array_equal(everything.X_test, records.X_test)
+    dark = IMAGES[4:] * np.array([1, 0])[:, None, None]
+    (tmp_path / "mnist" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(dark)))
+    message = refusal("mnist:3", data_dir=folder, no_test=True, no_intercept=True)
+    assert "t10k-images-idx3-ubyte.gz, image 2: every feature is zero" in message
 
 
 # year-prediction-msd

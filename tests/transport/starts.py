@@ -34,9 +34,11 @@ def word(agent: int, round: int, **values: Any) -> bytes:
     return sign_word(Word(agent=agent, round=round, **known), IDENTITIES[agent])
 
 
-def call_of(heres: Iterable[Here], words: Sequence[bytes] = (), cut: Sequence[Edge] = ()) -> Call:
+def call_of(
+    heres: Iterable[Here], words: Sequence[bytes] = (), cut: Sequence[Edge] = (), void: Sequence[str] = ()
+) -> Call:
     """START of these words as they are."""
-    return Call([sign_here(one, IDENTITIES[one.agent]) for one in heres], list(words), list(cut))
+    return Call([sign_here(one, IDENTITIES[one.agent]) for one in heres], list(words), list(cut), list(void))
 
 
 def formed(

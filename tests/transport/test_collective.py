@@ -104,6 +104,22 @@ def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:
     assert "agent 2 says that its budget is -1.0, which cannot be" in fault
 
 
+def test_what_an_agent_has_said_of_itself_stands() -> None:
+    """Whatever others say of it, or comes back of its own, and whatever it says in later starts."""
+
+    class Changed(FakeWorld):
+        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+            return [{"values": [[0, 7.0]]}, *self._others]
+
+    world, start = Changed(others=[{"values": [[0, 9.0], [1, 2.0], [2, 3.0]]}]), Begun("a" * 64, 0, (0, 1), ((0, 1),))
+    world.start = start
+    for others in (world._others, [{"values": [[1, 5.0], [2, 6.0]]}]):
+        world._others = others
+        start.asked.clear()
+        found = gather_owned(world, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", topic="left")
+        assert found == {0: 1.0, 1: 2.0, 2: 3.0}
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_over_zeromq_agents_of_several_users_say_to_all_whom_they_blame(shared: bool) -> None:
     told: list[tuple[int, str]] = []
@@ -185,18 +201,13 @@ def test_an_error_of_one_rank_ends_all(
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        raise RunError("deep inside")
-
     with pytest.raises(RunError) as caught:
-        fail()
-    alone = FakeWorld(others=[])
-    assert report_error(caught.value, alone) == 3
-    assert "Traceback" not in capsys.readouterr().err
-    assert report_error(caught.value, alone, debug=True) == 3
-    told = capsys.readouterr().err
-    assert "Traceback" in told
-    assert told.endswith("admmnet: deep inside\n")
+        raise RunError("deep inside")
+    for debug in (False, True):
+        assert report_error(caught.value, FakeWorld(others=[]), debug=debug) == 3
+        told = capsys.readouterr().err
+        assert ("Traceback" in told) == debug
+        assert told.endswith("admmnet: deep inside\n")
 
 
 def test_the_hook_ends_all_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,3 +1,5 @@
+"""Blocks and processes of agents: the same for any number of processes, neighbours close together, none left out."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -9,6 +11,11 @@ import pytest
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.transport.layout import Layout, automatic_block, layout
+
+
+def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:
+    names = np.random.default_rng(seed).permutation(len(graph)).tolist()
+    return nx.relabel_nodes(nx.convert_node_labels_to_integers(graph), dict(enumerate(names)))
 
 
 @pytest.mark.parametrize(
@@ -33,36 +40,30 @@ def crossing(graph: nx.Graph, found: Layout) -> int:
     return sum(owner[i] != owner[j] for i, j in graph.edges)
 
 
-def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:
-    names = np.random.default_rng(seed).permutation(len(graph)).tolist()
-    return nx.relabel_nodes(graph, dict(enumerate(names)))
-
-
 @pytest.mark.parametrize("spec", ["ring:200", "grid:10x20", "path:131", "geometric:150:0.15"])
 @pytest.mark.parametrize("size", [2, 5])
 def test_neighbours_stay_together(spec: str, size: int) -> None:
     """Names drawn at random say nothing; the layout cuts a small part of what cutting by names does."""
-    graph = load_topology(spec, seed=0)
-    graph = scrambled(nx.convert_node_labels_to_integers(graph), 3)
-    plain = Layout(
-        tuple(
-            (tuple(range(low, high)),)
-            for low, high in pairwise([rank * len(graph) // size for rank in range(size + 1)])
-        )
-    )
+    graph = scrambled(load_topology(spec, seed=0), 3)
+    runs = pairwise([rank * len(graph) // size for rank in range(size + 1)])
+    plain = Layout(tuple((tuple(range(low, high)),) for low, high in runs))
     assert crossing(graph, layout(graph, 1, size)) < 0.5 * crossing(graph, plain)
 
 
 @pytest.mark.parametrize("spec", ["complete:3", "regular:20:3", "erdos-renyi:9:0.4", "star:7", "grid:3x4"])
 def test_with_a_process_an_agent_each_has_its_own_number(spec: str) -> None:
     """A process that was started for agent 3 has the address, the key and the records of agent 3."""
-    graph = scrambled(nx.convert_node_labels_to_integers(load_topology(spec, seed=0)), 1)
+    graph = scrambled(load_topology(spec, seed=0), 1)
     assert layout(graph, 1, len(graph)).owners == tuple((i,) for i in range(len(graph)))
 
 
 @pytest.mark.parametrize("agents", [65, 100, 333, 1000])
 def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
+    """Nor on the order of edges in a file."""
     graph = scrambled(nx.random_regular_graph(4, agents, seed=1) if agents % 2 == 0 else nx.cycle_graph(agents), 2)
+    turned = nx.Graph()
+    turned.add_nodes_from(reversed(list(graph)))
+    turned.add_edges_from((j, i) for i, j in reversed(list(graph.edges)))
     block = automatic_block(agents, 1)
     whole = sorted(part for own in layout(graph, block, 1).blocks for part in own)
     assert sorted(i for part in whole for i in part) == list(range(agents))
@@ -70,27 +71,12 @@ def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
     assert sorted(map(len, whole))[1:] == [block] * (len(whole) - 1)
     for size in (2, 5, 8):
         assert automatic_block(agents, size) == block
-        assert sorted(part for own in layout(graph, block, size).blocks for part in own) == whole
-
-
-def test_the_order_of_edges_in_a_file_does_not_matter() -> None:
-    graph = scrambled(nx.circular_ladder_graph(60), 4)
-    turned = nx.Graph()
-    turned.add_nodes_from(reversed(list(graph)))
-    turned.add_edges_from((j, i) for i, j in reversed(list(graph.edges)))
-    assert layout(graph, 7, 3) == layout(turned, 7, 3)
-
-
-def test_automatic_blocks() -> None:
-    assert automatic_block(64, 1) == 1
-    assert automatic_block(65, 1) > 1
-    assert automatic_block(10_000, 4) == 128
-    assert automatic_block(100, 60) == 1  # every process gets one
-    assert automatic_block(5, 5) == 1
-    assert automatic_block(1000, 16) == 63  # 62 would be 17 blocks, and two at one rank
+        assert sorted(part for own in layout(turned, block, size).blocks for part in own) == whole
 
 
 def test_no_rank_is_left_without_a_block_or_has_two_where_one_each_would_do() -> None:
+    assert [automatic_block(agents, 1) for agents in (5, 64, 65, 10_000)] == [1, 1, 8, 128]
+    assert automatic_block(1000, 16) == 63  # 62 would be 17 blocks, and two at one rank
     for agents in (*range(1, 300), 1000, 1023, 4097, 10_000):
         wanted = automatic_block(agents, 1)
         for size in range(1, min(agents, 150) + 1):
@@ -102,9 +88,3 @@ def test_no_rank_is_left_without_a_block_or_has_two_where_one_each_would_do() ->
                 assert blocks == size
             elif wanted <= agents // size:
                 assert block == wanted
-
-
-@pytest.mark.parametrize(("agents", "size", "most"), [(1000, 16, 63), (130, 9, 15), (65, 13, 5)])
-def test_a_rank_has_as_few_agents_as_can_be(agents: int, size: int, most: int) -> None:
-    owners = layout(nx.path_graph(agents), automatic_block(agents, size), size).owners
-    assert max(map(len, owners)) == most

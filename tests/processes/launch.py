@@ -18,6 +18,7 @@ from admmnet.cli import run_command_line
 from .warm import Warm
 
 ROOT = Path(__file__).resolve().parents[2]
+FAULTY = "tests.processes.faulty_agent"
 DEADLINE = 60.0
 """Seconds; a run of these tests takes about one, a hang for ever."""
 

@@ -24,7 +24,7 @@ from admmnet.transport.hosts.network import read_network
 from admmnet.transport.zmq.relay import Memory
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, Process, begin
+from .launch import DEADLINE, FAULTY, Process, begin
 from .proxy import Proxy, free_ports, proxy_to
 from .test_everywhere import ledgers, model
 
@@ -80,7 +80,7 @@ class Hosts:
     def start_relay(self) -> None:
         words = ["relay", "--network", str(self.folder / "net/network.toml"), "--out", str(self.folder / "relay")]
         words += ["--log", str(self.folder / "relay.log"), *self._relay]
-        self.processes[-1] = begin(sys.executable, "-m", "admmnet", *words)
+        self.processes[-1] = begin(sys.executable, "-m", FAULTY, *words, **self.own(-1))
 
     def move(self) -> None:
         """Another address and another key of the relay, which was killed; agents are started again with them."""
@@ -108,25 +108,18 @@ class Hosts:
         self.processes[place].communicate()
 
     def start(self, agent: int, fault: str = NONE, *more: str) -> None:
-        words = [
-            "--id",
-            str(agent),
-            "--network",
-            str(self.folder / f"net/{agent}.toml"),
-            *self.words,
-            *self.more,
-            *more,
-        ]
-        module = (sys.executable, "-m", self.module(agent), "agent")
-        own = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived", "ADMMNET_LOG": self.folder}
-        own |= self.own(agent)
-        self.processes[agent] = begin(*module, *words, "-o", str(self.folder / str(agent)), **own)
+        network = ("--id", str(agent), "--network", str(self.folder / f"net/{agent}.toml"))
+        words = ("agent", *network, *self.words, *self.more, *more, "-o", str(self.folder / str(agent)))
+        own: dict[str, Any] = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
+        own |= {"ADMMNET_LOG": self.folder, **self.own(agent)}
+        self.processes[agent] = begin(sys.executable, "-m", self.module(agent), *words, **own)
 
     def module(self, agent: int) -> str:
-        return "tests.processes.faulty_agent"
+        """What runs an agent."""
+        return FAULTY
 
     def own(self, agent: int) -> dict[str, str]:
-        """More of the environment of an agent."""
+        """More of the environment of an agent, or of the relay (-1)."""
         return {}
 
     def start_all(self, fault: str = NONE, *more: str) -> None:
@@ -176,8 +169,15 @@ class Hosts:
             assert time.monotonic() < until, [process.poll() for process in self.processes.values()]
             threading.Event().wait(0.01)
 
-    def check(self) -> None:
-        """Everybody has what a run in one process gives, charged once."""
+    def finish(self, *, quietly: bool = False) -> None:
+        """All finish, nobody is struck out, and there is one model: with a seed that of one process, charged once."""
+        ends = self.all_ended()
+        assert [code for code, _ in ends] == [0] * self.agents, ends
+        assert not self.kept().out
+        assert not quietly or {told for _, told in ends} == {""}
+        assert self.summaries().keys() == {*range(self.agents)}
+        if "--seed" not in self.words:
+            return
         local = self.folder / "local"
         assert run_command_line(["run", *self.words, "--topology", self.graph, "-o", str(local)]) == 0
         for agent in range(self.agents):
@@ -185,7 +185,6 @@ class Hosts:
             assert ledgers(folder) == {name: ledgers(local)[name]}
             assert (folder / "metrics.csv").read_bytes() == (local / "metrics.csv").read_bytes()
             assert model(folder)["theta"].tobytes() == model(local)["theta"].tobytes()
-        self.summaries()
 
     def summaries(self, liar: int | None = None) -> dict[int, Any]:
         """Summaries of those that have finished, with one model; their folders verify beside each other.
@@ -193,7 +192,7 @@ class Hosts:
         What does not verify is the word of a liar. No round is charged twice.
         """
         paths = {agent: self.folder / str(agent) for agent in range(self.agents)}
-        found = {i: json.loads((path / "summary.json").read_bytes()) for i, path in paths.items() if _over(path)}
+        found = {i: path / "summary.json" for i, path in paths.items() if (path / "summary.json").exists()}
         for agent in found:
             try:
                 judged(paths[agent], [paths[j] for j in found if j != agent])
@@ -204,8 +203,4 @@ class Hosts:
         for path in (path for path in paths.values() if (path / "ledger").exists()):
             for book in read_run(path).ledgers.values():
                 assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
-        return found
-
-
-def _over(folder: Path) -> bool:
-    return (folder / "summary.json").exists()
+        return {i: json.loads(path.read_bytes()) for i, path in found.items()}

@@ -5,31 +5,25 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet.data.sets import census
-from admmnet.forms import decode
-from admmnet.record.file_forms import Finish
-from admmnet.record.folder import sha256
-from admmnet.record.journal import JOURNAL, Made, Run, record_bytes
-from admmnet.running.closing import made_of
 from tests.doc_pages import ROOT, blocks, name
 from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
 
-from .documented import CHANGES, GIVEN, NIGHTLY, PAGES, REAL, UNRUN, Step, changed, python_of, shell_steps, unrun
+from .documented import GIVEN, NIGHTLY, PAGES, REAL, Step, changed, python_of, shell_steps, unrun
 from .launch import Ended
 from .proxy import free_ports
+from .warm import SIMPLE, Warm, run_line
 
 pytestmark = pytest.mark.processes
 DEADLINE = 240.0
@@ -61,7 +55,6 @@ case $1 in
 esac
 """
 RELAY = "admmnet relay --network network.toml --secret relay.secret.toml --out runs/relay"
-NEW_RELAY = RELAY.replace("runs/relay", "runs/new-relay")
 PARTNERS = {"north": 0, "east": 2}
 """Agents beside the one whose commands docs/hosts.md shows, each in a folder of its own."""
 DOCKER = """\
@@ -165,83 +158,30 @@ def environment(folder: Path) -> dict[str, str]:
     }
 
 
-@contextmanager
-def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a program in a process group of its own, all of which has ended afterwards."""
-    process = subprocess.Popen(
-        words,
-        cwd=folder,
-        env=environment(folder),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if process.poll() is None:
-                os.killpg(process.pid, number)
-                try:
-                    process.wait(timeout=20)
-                except subprocess.TimeoutExpired:
-                    continue
-
-
-def ended(process: subprocess.Popen[str]) -> Ended:
-    out, err = process.communicate(timeout=DEADLINE)
-    return Ended(process.returncode, out, err)
-
-
 def run_words(folder: Path, *words: str) -> Ended:
-    with started(folder, *words) as process:
-        return ended(process)
-
-
-def of_partner(command: str, name: str) -> str:
-    """What a site beside the shown one types, in its own folder."""
-    return f"cd {name}; {command.replace('south', name).replace('agent-001', f'agent-00{PARTNERS[name]}')}"
+    how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": DEADLINE}
+    done = subprocess.run(words, cwd=folder, env=environment(folder), check=False, **how)
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def with_partners(folder: Path, command: str) -> Ended:
     """Run the relay, the shown agent and its two neighbours, each with its own key and run folder."""
-    for place in (folder, *(folder / site for site in PARTNERS)):
+    places = {name: folder / name for name in PARTNERS} | {"south": folder}
+    for place in places.values():
         shutil.copy(folder / "net" / "network.toml", place)
         for key in (folder / "net" / "keys").iterdir():
             shutil.copy(key, place)
-    with (
-        started(folder, "bash", "-c", RELAY) as relay,
-        started(folder, "bash", "-c", of_partner(command, "north")) as one,
-        started(folder, "bash", "-c", of_partner(command, "east")) as two,
-        started(folder, "bash", "-c", command) as shown,
-    ):
-        result = ended(shown)
-        assert [ended(each).code for each in (one, two, relay)] == [0, 0, 0]
-    return result
-
-
-def comes_late(folder: Path, command: str) -> None:
-    """An agent that lacks the end takes it from a new relay, to whose folder the page has copied it."""
-    late = folder / "east" / "runs" / "today"
-    (ledger,) = (late / "ledger").iterdir()  # the journal of an agent that has not ended
-    made = made_of(sha256(ledger), {"model.npz": (late / "model.npz").read_bytes()})
-    finish = decode(Finish, (late / "finish.json").read_bytes(), indent=2)
-    (late / JOURNAL).write_bytes(record_bytes(Run(finish.run, {}, bytes(32))) + record_bytes(Made(made)))
-    for file in ("summary.json", "finish.json", "model.npz", "manifest.json"):
-        (late / file).unlink()
-    shutil.rmtree(late / "end")
-    with (
-        started(folder, "bash", "-c", NEW_RELAY) as relay,
-        started(folder, "bash", "-c", of_partner(command, "east")) as agent,
-    ):
-        result = ended(agent)
-        relay.terminate()  # it waits for the others
-        ended(relay)
-    assert (result.code, "has finished with the model that most agents have signed" in result.err) == (0, True)
-    assert run_words(folder, "admmnet", "ledger", "verify", str(late)).code == 0
+    env, commands = environment(folder), {"relay": (folder, RELAY)}
+    for site, place in places.items():
+        agent = f"agent-00{PARTNERS.get(site, 1)}"
+        commands[site] = place, command.replace("south", site).replace("agent-001", agent)
+    started = {
+        site: Warm("admmnet", *shlex.split(line)[1:], env=env, text=True, cwd=place)
+        for site, (place, line) in commands.items()
+    }
+    told = {site: process.communicate(DEADLINE) for site, process in started.items()}
+    assert {process.wait() for process in started.values()} == {0}, told
+    return Ended(0, *told["south"])
 
 
 def carried_out(folder: Path, step: Step) -> Ended:
@@ -253,6 +193,8 @@ def carried_out(folder: Path, step: Step) -> Ended:
     if "--resume runs/long" in command:
         (folder / "runs" / "long").rename(folder / "runs" / "whole")
         unfinished(folder / "runs" / "whole", folder / "runs" / "long", rounds=39, agents=5)
+    if SIMPLE.fullmatch(command):
+        return Ended(*run_line(command, environment(folder), folder, DEADLINE))
     return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
 
 
@@ -274,21 +216,9 @@ def runnable() -> list[Path]:
 def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) -> None:
     page = name(path)
     prepare(tmp_path, page, run_folder)
-    steps = [step for step in shell_steps(path) if unrun(step) is None]
-    for step in steps:
-        succeeds(tmp_path, step)
-    if page == "docs/hosts.md":
-        root = tmp_path / "hosts" / "root"
-        files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-        own = {"network.toml", "settings.toml", "agent-south.secret.toml", "relay.secret.toml"}
-        assert files == {
-            *(f"etc/admmnet/{file}" for file in own),
-            "etc/systemd/system/admmnet@.service",
-            "etc/systemd/system/admmnet-relay.service",
-            "var/lib/admmnet/own/patients.csv",
-        }
-        (agent,) = [changed(step) for step in steps if "admmnet agent" in step.text]
-        comes_late(tmp_path, agent)
+    for step in shell_steps(path):
+        if not unrun(step):
+            succeeds(tmp_path, step)
     script = python_of(path)
     if script is not None:
         (tmp_path / "page.py").write_text(script, encoding="utf-8")
@@ -296,53 +226,7 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
         assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
 
 
-@pytest.mark.parametrize("step", [step for page in PAGES for step in shell_steps(page) if unrun(step) is REAL])
+@pytest.mark.parametrize("step", [step for page in PAGES for step in shell_steps(page) if re.match(REAL, step.text)])
 def test_a_command_on_real_targets(step: Step, tmp_path: Path) -> None:
     need("adult")
     succeeds(tmp_path, step)
-
-
-def test_the_pages_install_nothing(tmp_path: Path) -> None:
-    """A page's launch scripts take this environment as it is: an install would make it forget the package."""
-    like_the_project(tmp_path)
-    words = ("bash", "-c", ". launch/_env.sh; make_environment mpich")
-    result = run_words(tmp_path, *words)
-    assert (result.code, result.out + result.err) == (0, "")
-
-
-def test_a_command_that_fails_is_seen(tmp_path: Path) -> None:
-    for page, text, code in (
-        ("docs/cli.md", "admmnet run --epsilom 1", 2),
-        ("docs/ledger.md", "admmnet ledger verify RUN", 2),
-    ):
-        assert carried_out(tmp_path, Step(page, text)).code == code
-
-
-def test_what_is_not_run_is_what_the_table_says() -> None:
-    steps = [step for page in PAGES for step in shell_steps(page)]
-    reasons = [unrun(step) for step in steps]
-    assert sum(reason is None for reason in reasons) > 60
-    for reason in UNRUN:
-        assert reason in reasons, f"no page needs {reason.pattern}"
-    used = {change.pattern for change in CHANGES for step in steps if re.search(change.pattern, step.text)}
-    assert used == {change.pattern for change in CHANGES}
-
-
-def test_extras_that_pages_install_exist() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = set()
-    for page in PAGES:
-        for extras in re.findall(r"pip\s+install[^\n]*?\[([\w,]+)\]", page.read_text(encoding="utf-8")):
-            named |= set(extras.split(","))
-    assert {"plot"} <= named <= set(project["optional-dependencies"])
-
-
-def test_benchmarks_that_pages_show_exist_and_know_their_flags() -> None:
-    found = [step.text for page in PAGES for step in shell_steps(page)]
-    shown = [(text, match) for text in found if (match := re.search(r"tests[./]benchmarks[./](\w+)", text))]
-    assert shown
-    for command, match in shown:
-        text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
-        for flag in re.findall(r"\s(--?[a-z][\w-]*)", re.sub(r"\s+# .*", "", command).split("benchmarks", 1)[1]):
-            assert f'"{flag}"' in text or f"{flag.strip('-').replace('-', '_')}=" in text, flag
-        assert '__name__ == "__main__"' in text

@@ -1,4 +1,4 @@
-"""Runs that are ended from outside: Ctrl-C and SIGTERM, on every transport."""
+"""Runs that are ended from outside: Ctrl-C, SIGTERM and SIGKILL, on every transport."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import select
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,71 +19,103 @@ from admmnet.running.ends import last_words, terminating
 from tests.people_runs import write_people
 from tests.run_folders import made
 
-from .launch import DEADLINE, Ended, begin, mpirun_path
+from .launch import DEADLINE, Ended, Process, begin, mpirun_path
+from .places import Place
 
 pytestmark = pytest.mark.processes
-AGENTS = 3
-COMMANDS = {"local": [], "mpi": [mpirun_path(), "-n", str(AGENTS)], "zmq": []}
+WORDS = ("--algorithm", "pp-admm", "--agents", "3", "--rounds", "4", "--epsilon", "5")
+LIBRARY = """
+import sys
+from tests.processes import faulty_agent
+from admmnet import run
+faulty_agent.arm("hang", 2)
+run(algorithm="pp-admm", agents=3, rounds=4, epsilon=5, transport="mpi", no_test=True, no_account=True, out=sys.argv[1])
+"""
 
 
-def signalled(
-    transport: str, number: int, folder: Path, *, library: bool = False, round: int = 2, **more: int
-) -> Ended:
-    """Send a signal to a run once all its processes stand in a round."""
-    os.mkfifo(folder / "arrived")
-    settings: dict[str, Any] = {"data": write_people(folder / "people.npz"), "no_test": True, "no_account": True}
-    settings |= {"epsilon": 5, "algorithm": "pp-admm", "rounds": 4, "agents": AGENTS, "transport": transport}
-    settings |= {"out": str(folder / "run"), **more}
-    flags = [f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}") for name, value in settings.items()]
-    words = ["library", json.dumps(settings)] if library else ["run", *flags]
-    command = [*COMMANDS[transport], sys.executable, "-m", "tests.processes.signalled_run", *words]
-    arrived = os.open(folder / "arrived", os.O_RDWR)  # never at its end
-    process = begin(*command, ADMMNET_ARRIVED=folder / "arrived", ADMMNET_ROUND=round)
-    try:
-        for _ in range(1 if transport == "local" else AGENTS):
-            assert select.select([arrived], [], [], DEADLINE)[0]
-            assert os.read(arrived, 1)
+class Arrivals:
+    """A pipe to which processes write when they stand in a round, and then wait."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "arrived"
+        os.mkfifo(self.path)
+        self._end = os.open(self.path, os.O_RDWR)  # never at its end
+
+    def signal(self, process: Process, processes: int, number: int) -> None:
+        """Send a signal once so many have come."""
+        for _ in range(processes):
+            assert select.select([self._end], [], [], DEADLINE)[0]
+            assert os.read(self._end, 1)
+        os.close(self._end)
         process.send_signal(number)
-        out, err = process.communicate(timeout=DEADLINE)
-    finally:
-        os.close(arrived)
-        process.kill()
-        process.wait()
-    return Ended(process.returncode, out, err)
 
 
-@pytest.mark.parametrize("transport", COMMANDS)
+def signalled(place: Place, folder: Path, number: int, round: int = 2) -> Ended:
+    """Send a signal to a run whose processes all stand in a round."""
+    arrivals = Arrivals(folder)
+    place.begin(arrived=arrivals.path, fault=f"hang:all:{round}")
+    arrivals.signal(place.process, 1 if place.transport == "local" else 3, number)
+    return place.ended()
+
+
+def place_of(folder: Path, transport: str) -> Place:
+    return Place(
+        folder, "run", *WORDS, "--data", write_people(folder / "people.npz"), transport=transport, account=False
+    )
+
+
 @pytest.mark.parametrize(
-    ("number", "how", "code"), [(signal.SIGTERM, "ended by SIGTERM", 3), (signal.SIGINT, "interrupted", 130)]
+    ("transport", "number", "how", "code"),
+    [
+        ("local", signal.SIGTERM, "ended by SIGTERM", 3),
+        ("local", signal.SIGINT, "interrupted", 130),
+        ("mpi", signal.SIGTERM, "ended by SIGTERM", 3),
+        ("mpi", signal.SIGINT, "interrupted", 130),
+        ("zmq", signal.SIGTERM, "ended by SIGTERM", 3),
+        ("zmq", signal.SIGINT, "interrupted", 130),
+        ("zmq", signal.SIGKILL, "", -9),
+    ],
 )
 def test_the_end_says_what_was_spent_and_how_to_go_on(
-    transport: str, number: int, how: str, code: int, tmp_path: Path
+    transport: str,
+    number: int,
+    how: str,
+    code: int,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ended = signalled(transport, number, tmp_path)
+    """Agents end with their starter, also if that says nothing; sockets and settings are gone then."""
+    monkeypatch.setenv("TMPDIR", str(sockets := tmp_path_factory.mktemp("s")))
+    place = place_of(tmp_path, transport)
+    ended = signalled(place, tmp_path, number)
     assert ended.code == code, ended.err
-    (message,) = ended.messages
-    assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
-    assert message.endswith(f", the largest of 3 agents; go on with `admmnet run --resume {tmp_path / 'run'}`")
-    assert "Traceback" not in ended.err
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
-    books = read_run(tmp_path / "run").ledgers.values()
-    spent = max(float(book.totals.epsilon_proven(book.delta)) for book in books if book.delta is not None)
-    said = float(message.split("epsilon ")[1].split(" so far")[0])
-    assert spent <= said <= spent * (1.0 + 1e-3)
+    assert not (place.folder / "summary.json").exists()
+    assert run_command_line(["ledger", "verify", str(place.folder)]) == 0
+    if how:
+        (message,) = ended.messages
+        assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
+        assert message.endswith(f", the largest of 3 agents; go on with `admmnet run --resume {place.folder}`")
+        books = read_run(place.folder).ledgers.values()
+        spent = max(float(book.totals.epsilon_proven(book.delta)) for book in books if book.delta is not None)
+        said = float(message.split("epsilon ")[1].split(" so far")[0])
+        assert spent <= said <= spent * (1.0 + 1e-3)
+    assert [one for one in sockets.iterdir() if one.name.startswith("admmnet")] == []
     # and the command that it names goes on
-    assert run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
+    assert run_command_line(["run", "--resume", str(place.folder), "--transport", "local", "--quiet"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("transport", "number"), [("local", signal.SIGTERM), ("mpi", signal.SIGINT), ("zmq", signal.SIGTERM)]
-)
-def test_the_library_says_so_too(transport: str, number: int, tmp_path: Path) -> None:
+def test_the_library_says_so_too(tmp_path: Path) -> None:
     """In the exception that its caller gets; of several ranks, in the message of the first."""
-    ended = signalled(transport, number, tmp_path, library=True)
-    assert ended.code != 0
-    words = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", ended.err)
-    assert len(words) == 1, ended.err
-    assert words[0].endswith(f"go on with `admmnet run --resume {tmp_path / 'run'}`")
+    arrivals = Arrivals(tmp_path)
+    words = (mpirun_path(), "-n", "3", sys.executable, "-c", LIBRARY, str(tmp_path / "run"))
+    process = begin(*words, ADMMNET_ARRIVED=arrivals.path)
+    arrivals.signal(process, 3, signal.SIGTERM)
+    _, err = process.communicate(timeout=DEADLINE)
+    assert process.wait() != 0
+    found = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", err)
+    assert len(found) == 1, err
+    assert found[0].endswith(f"go on with `admmnet run --resume {tmp_path / 'run'}`")
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
@@ -102,13 +133,6 @@ def test_a_program_that_handles_sigterm_keeps_its_handler() -> None:
         signal.signal(signal.SIGTERM, mine)
 
 
-def test_before_the_first_charge_nothing_was_spent(tmp_path: Path) -> None:
-    ended = signalled("local", signal.SIGTERM, tmp_path, round=0)
-    (message,) = ended.messages
-    assert ": epsilon 0 so far, the largest of 3 agents; " in message
-    assert last_words(None) == "nothing was charged: the first round had not begun"
-
-
 def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
     folder = made(tmp_path / "run", rounds=2)
     for other in sorted((folder / "ledger").iterdir())[1:]:
@@ -124,3 +148,4 @@ def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
         assert f"epsilon {spent} so far; " in last_words(folder)
     file.write_bytes(b"")
     assert "nothing was charged" in last_words(folder)
+    assert last_words(None) == "nothing was charged: the first round had not begun"

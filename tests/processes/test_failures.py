@@ -1,67 +1,96 @@
-"""A rank that fails ends all the others, quickly, with one message and a ledger that still holds."""
+"""A process that fails, is lost, or lies ends all the others, quickly, with one message and ledgers that still hold.
+
+On hosts of their own others go on: test_relay.py.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from admmnet import read_run
 from admmnet.cli import run_command_line
-from tests.people_runs import write_people
+from admmnet.transport.local import LocalTransport
+from tests.people_runs import one_by_one, write_people
 
-from .launch import Ended, mpirun
+from .faulty_agent import arm_wrong
+from .launch import Ended, here, mpirun
+from .places import Place
+from .test_everywhere import assert_same
 
 pytestmark = pytest.mark.processes
-QUICK = 15.0
-"""Seconds within which all ranks must have ended; they take about one, a hang for ever."""
+PATIENT = ("--heartbeat-deadline", "1000", "--connect-deadline", "1000")
+"""Only the starter's word of a death comes within the tests' own deadline."""
+SOON = ("--heartbeat-deadline", "1", "--shutdown-deadline", "3")
+WAITED = r"rank [02] on \S+ ends: it has waited in MPI for 2 s;"
+LIES = "neighbour 1 sent numbers that are not finite or beyond 2\\^40"
+TREE = ("--algorithm", "tests.tree_sum:TreeSum", "--topology", "ring:4")
 
 
-def failing(how: str, way: str, folder: Path, *ranks: int) -> Ended:
-    words = (how, way, str(folder), write_people(folder.parent / "people.npz"), *map(str, ranks))
-    return mpirun(3, "-m", "tests.processes.failing_run", *words, deadline=QUICK)
+def place_of(folder: Path, transport: str, *words: str, ranks: int = 3) -> Place:
+    plain = ("--algorithm", "pp-admm", "--topology", "path:3", "--rounds", "4", "--seed", "3")
+    return Place(
+        folder, "run", *plain, "--data", write_people(folder / "people.npz"), *words, transport=transport, ranks=ranks
+    )
+
+
+def assert_unfinished_but_sound(folder: Path) -> None:
+    assert not (folder / "summary.json").exists()
+    assert run_command_line(["ledger", "verify", str(folder)]) == 0
+    assert not all(account.finished for account in read_run(folder).ledgers.values())
 
 
 @pytest.mark.parametrize(
-    ("how", "way", "ranks", "code", "message"),
+    ("transport", "fault", "words", "code", "message"),
     [
-        ("run-error", "library", (), 3, "agent 1, round 2: the cable is cut"),
-        ("run-error", "command", (0, 1, 2), 3, ""),
-        ("value-error", "library", (), 3, "internal error: ValueError: an odd number"),
-        ("value-error-in-loading", "command", (0,), 3, "internal error: ValueError: an odd number"),
-        ("interrupt", "command", (), 130, "interrupted"),
-        ("exit", "command", (), None, None),
-        ("kill", "command", (), None, None),
+        ("mpi", "fail:1:2", (), 3, "the cable is cut"),
+        ("mpi", "bug:1:2", (), 3, "internal error: ValueError: an odd number"),
+        ("mpi", "interrupt:1:2", (), 130, "interrupted"),
+        ("mpi", "kill:1:2", (), None, None),
+        ("mpi", "hang:1:2", ("--round-deadline", "2"), None, WAITED),
+        ("mpi", "model:0:1", (), 3, "agent 0: among its figures it sent numbers that are not finite"),
+        ("mpi", "wrong=nan:1:0", (), 3, f"agent [02]: {LIES}"),
+        ("zmq", "wrong=1e300:1:0", SOON, 3, f".*{LIES}"),
+        ("zmq", "kill:1:2", PATIENT, 3, "the process of agent 1 was ended by SIGKILL"),
+        ("zmq", "stop:1:2", SOON, 3, "the process or host of agent 1 has ended, or cannot be reached"),
+        ("zmq", "hang:1:2", (*SOON, "--round-deadline", "2"), 3, "the part of agent 1 did not come within 2 s"),
+        ("zmq", "full:1:2", SOON, 3, "cannot write the ledger"),
     ],
 )
-def test_a_rank_that_fails_ends_all(
-    how: str, way: str, ranks: tuple[int, ...], code: int | None, message: str | None, tmp_path: Path
+def test_a_lost_agent_ends_all(
+    transport: str, fault: str, words: tuple[str, ...], code: int | None, message: str | None, tmp_path: Path
 ) -> None:
-    """A rank that exits or is killed can say nothing, and the launcher chooses the exit code.
-
-    The first rank reads the records for all, who wait for them.
-    """
-    ended = failing(how, way, tmp_path / "run", *ranks)
-    assert ended.code != 0
-    if code is not None:
-        assert ended.code == code, ended.err
-        assert len(ended.messages) == 1, ended.err
-        assert ended.messages[0].startswith(f"admmnet: {message}")
-    if how == "value-error-in-loading":
-        assert not (tmp_path / "run").exists()
-        return
-    assert not (tmp_path / "run" / "summary.json").exists()
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    """Where a rank of MPI is killed, or ends by itself, the launcher chooses the exit code."""
+    place = place_of(tmp_path, transport, *words)
+    ended = place.run(fault=fault)
+    assert ended.code == code if code is not None else ended.code, ended.err
+    if message is not None:
+        assert ended.messages
+        assert len(set(ended.messages)) == 1 or fault.startswith(("hang", "wrong")), ended.err
+        assert all(re.match(f"admmnet: {message}", said) for said in ended.messages), ended.err
+    assert_unfinished_but_sound(place.folder)
 
 
-def test_ranks_that_wait_in_vain_end_by_themselves(tmp_path: Path) -> None:
-    """As those on a host that was cut off do; the launcher chooses the exit code."""
-    ended = failing("hang", "library", tmp_path / "run")
-    assert ended.code != 0
-    assert ended.messages
-    for said in ended.messages:
-        assert re.match(r"admmnet: rank [02] on \S+ ends: it has waited in MPI for 2 s;", said)
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+@pytest.mark.parametrize(
+    ("transport", "fault", "message"),
+    [
+        ("zmq", "start:1:0", "the process of agent 1 was ended by SIGKILL"),
+        ("mpi", "load:0:0", "internal error: ValueError: an odd number"),
+    ],
+)
+def test_an_agent_that_is_lost_before_there_is_a_folder(
+    transport: str, fault: str, message: str, tmp_path: Path
+) -> None:
+    """The first rank reads the records for all, who wait for them."""
+    place = place_of(tmp_path, transport, *(PATIENT if transport == "zmq" else ()))
+    ended = place.run(fault=fault)
+    assert ended.code == 3, ended.err
+    (said,) = ended.messages
+    assert said.startswith(f"admmnet: {message}")
+    assert not place.folder.exists()
 
 
 AWAY = """
@@ -73,55 +102,72 @@ rank = MPI.COMM_WORLD.rank
 if rank == 1:
     raise FileNotFoundError("site-1.csv")
 X = np.random.default_rng(rank).standard_normal((50, 2))
-shards, deadline = {rank: (X, (X[:, 0] > 0).astype(int))}, 2.0 if str(rank) in sys.argv else "auto"
+shards, deadline = {rank: (X, (X[:, 0] > 0).astype(int))}, 2.0 if rank else "auto"
 run(shards=shards, algorithm="noisy-gd", seed=0, no_test=True, round_deadline=deadline)
 """
 
 
-@pytest.mark.parametrize(("impatient", "speaks"), [("2", 2), ("02", 0)])
-def test_a_rank_that_fails_before_it_calls_run_holds_the_others_up_to_their_deadline(
-    impatient: str, speaks: int
-) -> None:
-    """One of them that has a deadline is enough, and one of them says so; the launcher chooses the exit code."""
-    ended = mpirun(3, "-c", AWAY, *impatient)
+def test_a_rank_that_fails_before_it_calls_run_holds_the_others_up_to_their_deadline() -> None:
+    """One of them that has a deadline is enough; the launcher chooses the exit code."""
+    ended = mpirun(3, "-c", AWAY)
     assert ended.code != 0
     assert "FileNotFoundError: site-1.csv" in ended.err
     (said,) = ended.messages
-    assert re.match(rf"admmnet: rank {speaks} on \S+ ends: it has waited in MPI for 2 s;", said)
+    assert re.match(rf"admmnet: {WAITED}", said)
 
 
-LYING = """
-import sys
-import numpy as np
-from admmnet.cli import run_command_line
-from admmnet.running.observer import Observer
-from admmnet.transport import open_world
-from admmnet.transport.mpi import MPITransport
-models, collect = Observer.models, MPITransport.collect
-if open_world("mpi").rank == int(sys.argv[1]):
-    exec(sys.argv[2])
-sys.exit(run_command_line(["run", *sys.argv[3:]]))
-"""
-NO_FIGURE = """
-MPITransport.collect = lambda self, rows: collect(self, np.where(np.arange(rows.shape[1]) == 3, np.nan, rows))
-"""
-NO_MODEL = "Observer.models = lambda self: models(self) + (1e300 if getattr(self, '_round', 0) == 1 else 0.0)"
-EXCHANGED = "--algorithm pp-admm --topology ring:3 --epsilon 5 --rounds 4"
+@pytest.mark.parametrize(
+    ("number", "taken"), [("nan", False), ("-inf", False), ("1e300", False), ("1.2e12", False), ("1e12", True)]
+)
+def test_the_sender_is_named_if_its_number_is_beyond_the_radius(
+    number: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_by_one(monkeypatch)
+    monkeypatch.setattr(LocalTransport, "exchange", LocalTransport.exchange)  # put back afterwards
+    arm_wrong(LocalTransport, 1, float(number))
+    people = write_people(tmp_path / "people.npz")
+    words = ("--algorithm", "pp-admm", "--topology", "complete:4", "--rounds", "3", "--seed", "0", "--data", people)
+    ended = here(capsys, "run", *words, "-o", str(tmp_path / "run"))
+    assert ended.code == (0 if taken else 3)
+    assert taken or re.search(LIES, ended.err)
 
 
-def lying(rank: int, how: str, words: str, folder: Path) -> Ended:
-    """Run three ranks, one of which does something else than the others."""
-    words = f"{words} --data {write_people(folder / 'people.npz')} --seed 0 --quiet -o {folder / 'run'}"
-    ended = mpirun(3, "-c", LYING, str(rank), how, *words.split(), deadline=QUICK)
-    assert ended.code == 3
-    return ended
+def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:
+    place = place_of(tmp_path, "zmq")
+    assert place.run(fault="clock:1:1") == Ended(0, "", "")
+    assert_same(whole(tmp_path), place.folder)
 
 
-def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
-    (said,) = lying(2, NO_FIGURE, EXCHANGED, tmp_path).messages
-    assert said.startswith("admmnet: agent 2: among its figures it sent numbers that are not finite")
+def whole(folder: Path, *words: str) -> Path:
+    """Folder of such a run in one process, without a fault."""
+    (folder / "whole").mkdir()
+    place = place_of(folder / "whole", "local", *words)
+    assert place.run() == Ended(0, "", "")
+    return place.folder
 
 
-def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
-    (said,) = set(lying(0, NO_MODEL, EXCHANGED, tmp_path).messages)
-    assert said.startswith("admmnet: agent 0: among its figures it sent numbers that are not finite")
+def test_a_lost_agent_ends_sums_too_and_they_are_resumed(tmp_path: Path) -> None:
+    place = place_of(tmp_path, "zmq", *TREE)
+    ended = place.run(fault="kill:1:3")
+    assert (ended.code, ended.messages[0].count("agent 1 was ended by SIGKILL")) == (3, 1), ended.err
+    assert_unfinished_but_sound(place.folder)
+    place.transport = "local"
+    assert place.run().code == 0
+    assert_same(whole(tmp_path, *TREE), place.folder)
+
+
+def test_the_data_of_one_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A number that is none in its file is refused, once, before there is a folder."""
+    stream = np.random.default_rng(5)
+    for name in ("0", "1", "2", "test"):
+        X = stream.uniform(-1, 1, (60, 3))
+        X[7, 1] = np.nan if name == "1" else 0.0
+        np.savez(tmp_path / f"{name}.npz", X=X, y=np.where(X[:, 0] > 0, 1, -1))
+    (tmp_path / "settings.toml").write_text("[data.schema]\nlabels = [-1, 1]\nfeatures = 3\n")
+    files = ("--data", str(tmp_path / "{agent}.npz"), "--test", str(tmp_path / "test.npz"))
+    words = ("run", str(tmp_path / "settings.toml"), *files, "--agents", "3", "--seed", "3", *SOON)
+    ended = here(capsys, *words, "--transport", "zmq", "-o", str(tmp_path / "run"))
+    assert ended.code == 2, ended.err
+    (message,) = ended.messages
+    assert "1.npz" in message
+    assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""Private records of one's own, in a pooled file and in a file an agent: on every transport, with and without tests."""
+"""Private records of one's own, in a pooled file and in a file an agent, with and without tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ high = 3
 kind = "categorical"
 categories = ["red", "blue"]
 """
-TRANSPORTS = {"local": 0, "mpi": 3, "zmq": 0}
+TRANSPORTS = {"local": 0, "mpi": 2}
 """Ranks of mpirun, 0 without it."""
 
 
@@ -44,8 +44,7 @@ def write_table(path: Path, seed: int, rows: int = 90) -> Path:
 def words_of(folder: Path, transport: str) -> list[str]:
     (folder / "settings.toml").write_text(SCHEMA)
     words = ["run", str(folder / "settings.toml"), "--algorithm", "pp-admm", "--topology", "ring:3"]
-    words += ["--rounds", "3", "--epsilon", "20", "--transport", transport]
-    return [*words, *(("--heartbeat-deadline", "20") if transport == "zmq" else ())]
+    return [*words, "--rounds", "3", "--epsilon", "20", "--transport", transport]
 
 
 def assert_private(folder: Path, *, tested: bool) -> dict[str, Any]:

@@ -17,9 +17,7 @@ pytestmark = pytest.mark.processes
 
 def refused(ranks: int, *words: str, code: int = 2) -> str:
     ended = admmnet(ranks, *words)
-    assert ended.code == code, ended.err
-    assert ended.out == ""
-    assert len(ended.messages) == 1, ended.err
+    assert (ended.code, ended.out, len(ended.messages)) == (code, "", 1), ended.err
     assert "Traceback" not in ended.err
     return ended.messages[0]
 
@@ -28,20 +26,15 @@ def refused(ranks: int, *words: str, code: int = 2) -> str:
     ("words", "code", "fragment"),
     [
         (("run", "--no-such-flag"), 2, "--no-such-flag"),
-        (("run", "--agents", "2"), 2, "3 ranks for 2 agents"),
-        (("run", "--rounds", "1", "-o", "."), 2, "--out"),
-        (("run", "--algorithm", "pp-admm", "--method", "published", "--epsilon", "1e-170"), 4, "epsilon"),
+        (("run", "--agents", "2", "-o", "run"), 2, "3 ranks for 2 agents"),
+        (("run", "--algorithm", "pp-admm", "--method", "published", "--epsilon", "1e-170", "-o", "run"), 4, "epsilon"),
         (("ledger", "verify", "nothing-here"), 2, "nothing-here"),
     ],
-    ids=["flag", "ranks", "taken folder", "budget", "another command"],
 )
 def test_one_message(words: tuple[str, ...], code: int, fragment: str, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    out = tmp_path if "-o" in words else tmp_path / "run"
-    words = (*words[: words.index("-o")],) if "-o" in words else words
-    words = (*words, "-o", str(out)) if words[0] == "run" else words
-    assert fragment in refused(3, *words, code=code)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    words = (*words[:-1], str(tmp_path / "run")) if words[-1] == "run" else words
+    assert fragment in refused(3 if "--agents" in words else 2, *words, code=code)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_own_files_give_what_one_process_gives(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Modules in processes of their own that have imported the package already: a start costs no second of imports.
 
 They have one order of sets, that of the process they are forked from. Python starts anew, with another order for each,
-for four agents of `test_zmq_conforms`, those of `test_agents_killed_at_random_instants`, and every rank of mpirun.
+for agents that one command starts, and for every rank of mpirun.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import re
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -29,18 +32,18 @@ from tests.doc_pages import ROOT
 FORKS = multiprocessing.get_context("forkserver")
 """Starts a process that has imported these modules."""
 FORKS.set_forkserver_preload(
-    ["tests.processes.test_resume", "tests.running.test_private_mode", "admmnet.cli.agent", "admmnet.running.entrance"]
+    ["tests.processes.places", "tests.running.test_private_mode", "admmnet.cli.agent", "admmnet.running.entrance"]
 )
 
 
-def _run(module: str, words: Sequence[str], env: Mapping[str, str], ends: Sequence[Connection]) -> None:
+def _run(module: str, words: Sequence[str], env: Mapping[str, str], cwd: Path, ends: Sequence[Connection]) -> None:
     for number, end in enumerate(ends):
         os.dup2(end.fileno(), number)
         end.close()
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, how, encoding="utf-8") for number, how in enumerate("rww"))
     os.environ.clear()
     os.environ.update(env)
-    os.chdir(ROOT)
+    os.chdir(cwd)
     tempfile.tempdir = None
     np.random.seed()  # noqa: NPY002  # else all draw the same
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # a server that the package started blocks it
@@ -52,11 +55,11 @@ def _run(module: str, words: Sequence[str], env: Mapping[str, str], ends: Sequen
 
 
 class Warm:
-    """``python -m MODULE WORDS`` in the project's folder, with what tests use of ``subprocess.Popen``."""
+    """``python -m MODULE WORDS`` in a folder, with what tests use of ``subprocess.Popen``."""
 
-    def __init__(self, module: str, *words: str, env: Mapping[str, str], text: bool = False) -> None:
+    def __init__(self, module: str, *words: str, env: Mapping[str, str], text: bool = False, cwd: Path = ROOT) -> None:
         (take, give), (out, told), (err, failed) = (FORKS.Pipe(duplex=False) for _ in range(3))
-        self._process = FORKS.Process(target=_run, args=(module, words, dict(env), (take, told, failed)))
+        self._process = FORKS.Process(target=_run, args=(module, words, dict(env), cwd, (take, told, failed)))
         self._process.start()
         _LIVE.add(self)
         streams: list[IO[Any]] = []
@@ -117,6 +120,17 @@ class Warm:
         for stream in (self.stdin, self.stdout, self.stderr):
             with suppress(OSError):
                 stream.close()
+
+
+SIMPLE = re.compile(r"admmnet [^$|<>;&`*~\n]+")
+"""A line that needs no shell."""
+
+
+def run_line(line: str, env: Mapping[str, str], cwd: Path, deadline: float) -> tuple[int, str, str]:
+    """Exit code, standard output and error of a ``SIMPLE`` line in a folder."""
+    process = Warm("admmnet", *shlex.split(line)[1:], env=env, text=True, cwd=cwd)
+    out, err = process.communicate(deadline)
+    return process.wait(), out, err
 
 
 _LIVE = set[Warm]()

@@ -168,9 +168,9 @@ def test_the_files_of_an_end_are_those_that_were_signed(
 
 
 def test_a_liar_says_any_number_of_rounds() -> None:
-    spans = [(0, [0, 1]), (3, [0]), (7, [0]), (5, [0]), (9, [0, 1]), (11, [0])]
+    spans = [(0, [1]), (2, [0, 1]), (3, [0]), (7, [0]), (5, [0]), (9, [0, 1]), (11, [0])]
     starts = [StartEntry(number=k, members=who, round=at, rule="go on", cause="") for k, (at, who) in enumerate(spans)]
-    assert away_of(starts, 2**53, 2) == {"1": ["3-8", f"11-{2**53 - 1}"]}
+    assert away_of(starts, 2**53, 2) == {"0": ["0-1"], "1": ["3-8", f"11-{2**53 - 1}"]}
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,7 +15,8 @@ import pytest
 from admmnet import CheckFailed, RequestError, load_config, read_run
 from admmnet.forms import encode
 from admmnet.record.file_forms import PartFile
-from admmnet.record.folder import PART, create_folder, default_folder, ledger_path, mean_of, write_part
+from admmnet.record.folder import PART, agreed_folder, create_folder, default_folder, ledger_path, mean_of, write_part
+from admmnet.transport.local import LocalWorld
 from tests.people_runs import AGENTS, ROUNDS, rows, summary_of
 from tests.report_pages import rechained
 from tests.run_folders import part_of, with_away
@@ -66,7 +68,7 @@ def test_settings_are_resolved(finished: Path) -> None:
 
 def test_of_equal_rows_the_mean_is_what_they_are() -> None:
     row, others = np.array([0.1, 1 / 3, 1e-7]), np.random.default_rng(0).standard_normal((5, 3))
-    assert mean_of(np.tile(row, (7, 1))).tobytes() == row.tobytes()
+    assert mean_of(np.tile(row, (7, 1))).tobytes() == mean_of(row[None]).tobytes() == row.tobytes()
     assert mean_of(others).tobytes() == others.mean(axis=0).tobytes()
 
 
@@ -84,6 +86,16 @@ def test_a_folder_is_new_or_nothing(tmp_path: Path) -> None:
             create_folder(path)
 
 
+class Told(LocalWorld):
+    """The second of two processes, of which the first names a folder; "" of one that has a folder of its own."""
+
+    def __init__(self, folder: Any) -> None:
+        self.folder, self.shared_folder = folder, folder != ""
+
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        return [self.folder, value]
+
+
 def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("admmnet.record.folder.time.strftime", lambda form: "20260101-120000")
@@ -91,6 +103,11 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("20260101-120000-admm", "20260101-120000-admm-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     assert default_folder("module:admm") == Path("runs/20260101-120000-admm-3")
+    assert agreed_folder(Told(""), "admm") == agreed_folder(LocalWorld(), "admm") == default_folder("admm")
+    assert agreed_folder(Told("runs/20260101-120000-sgd-7"), "sgd") == Path("runs/20260101-120000-sgd-7")
+    for wrong in ("runs/20260101-120000-admm", "/etc/20260101-120000-sgd", "runs/../20260101-120000-sgd", 7, None):
+        with pytest.raises(RequestError, match="names no new folder in runs/"):
+            agreed_folder(Told(wrong), "sgd")
     assert ledger_path(Path("r"), 7, 1000) == Path("r/ledger/agent-007.jsonl")
     assert ledger_path(Path("r"), 7, 1001) == Path("r/ledger/agent-0007.jsonl")
 

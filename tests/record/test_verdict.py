@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from admmnet import read_run, run
+from admmnet import CheckFailed, read_run, run
 from admmnet.evidence.judge import judged
+from admmnet.privacy.ledger import audit
 from admmnet.record import format
+from admmnet.record.figures import over_runs
+from admmnet.record.reader import check_account
 from admmnet.record.shelf import followed, measured
 from admmnet.record.verdict import verdict_of
 from admmnet.report.page import make_report
@@ -121,6 +124,42 @@ def test_what_an_account_and_masks_add(people: str, tmp_path: Path) -> None:
     assert len(account) == 1
     assert f"{format.epsilon(privacy['account_epsilon_spent'])} spent over all runs, as long as at most 1" in account[0]
     assert [line[12:14] for line in lines if "epsilon" in line and line[12:14] in ("A:", "B:")] == ["A:", "B:"]
+
+
+def test_an_account_has_the_charges_of_its_runs(people: str, tmp_path: Path) -> None:
+    """In their order; not those of a run that used none, nor of one that it forgot."""
+    account, how = tmp_path / "account", {"no_test": True, "algorithm": "noisy-gd"}
+    one, two = (
+        run(small(people, tmp_path / name, **how, account=str(account), epsilon=epsilon)).folder
+        for name, epsilon in (("one", 4.0), ("two", 8.0))
+    )
+    files = sorted(account.glob("*.jsonl"))
+    known = {file.name: audit.read(file, account=True) for file in files}
+    for folder in (one, two):
+        check_account(account, known, folder)
+    with pytest.raises(CheckFailed, match=r"agent-003\.jsonl: is missing, or empty"):
+        check_account(account, {name: book for name, book in known.items() if "3" not in name}, two)
+    check_account(account, {files[1].name: known[files[1].name]}, two, agents=[1])
+    lines = files[1].read_bytes().splitlines(keepends=True)
+    second = next(k for k, line in enumerate(lines) if b'"kind":"run"' in line)
+    for cut, folder in ((lines[:-1], two), (lines[:second], two), (lines[: second - 1], one)):
+        files[1].write_bytes(b"".join(cut))
+        with pytest.raises(CheckFailed, match=r"agent-001\.jsonl: lacks charges"):
+            check_account(account, known | {files[1].name: audit.read(files[1], account=True)}, folder)
+    alone = run(small(people, tmp_path / "alone", no_account=True, **how)).folder
+    with pytest.raises(CheckFailed, match="its run used no account"):
+        check_account(account, known, alone)
+
+
+def test_of_agents_with_accounts_of_their_own_the_worst_is_told() -> None:
+    names = ("account_epsilon_spent", "account_epsilon_if_all_collude", "account_epsilon_if_all_collude_proven")
+    entries: list[dict[str, Any]] = [
+        dict.fromkeys(names, e) | {"account_colluders": k} for e, k in ((1.0, 3), (2.0, 1))
+    ]
+    found = over_runs([*entries, {"account_epsilon_spent": 1.5}], "folder")
+    assert [found[name] for name in (*names, "account_colluders")] == [2.0, 2.0, 2.0, 1]
+    assert over_runs([*entries, {"account_epsilon_spent": None}], "folder")["account_epsilon_spent"] is None
+    assert set(over_runs(entries[:0], None).values()) == {None}
 
 
 def test_ledgers_are_followed_while_they_are_written(finished: Path, tmp_path: Path) -> None:

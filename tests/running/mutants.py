@@ -22,5 +22,5 @@ MUTANTS = {
     "any model is signed": ("running/ending.py", "not in models", "in ()"),
     "two ends are signed": ("running/starts.py", "return self.signed == digest", "return bool(digest)"),
     "times of private solves": ("running/summary.py", "solve if simulation else 0.0", "solve"),
-    "agents count alike": ("running/observer.py", "@ counts[there] / counts[there].sum()", "@ there[there] / 5"),
+    "equal weights": ("running/observer.py", "@ counts[there] / counts[there].sum()", "@ there[there] / there.sum()"),
 }  # fmt: skip

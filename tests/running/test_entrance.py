@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
+from msgspec import convert, structs, to_builtins
 
 from admmnet import RequestError, RunConfig, run
 from admmnet.data.given import Given
 from admmnet.data.settings import DataSettings
+from admmnet.record.folder import ledger_name
+from admmnet.record.forms import AgentEntry
 from admmnet.running.entrance import prepare
 from admmnet.running.handshake import OWN, public_settings
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
+from admmnet.running.summary import ALONE, Word, heard
 from admmnet.solvers.kernel import chosen
 from admmnet.transport.local import LocalWorld
 
@@ -44,7 +48,8 @@ def test_what_hosts_are_told_of_files(tmp_path: Path) -> None:
     file.write_text("a,y\n1,0\n")
     for data in (str(file), "{agent}.csv"):
         simulated, private = (RunConfig(data=data, test=str(file), simulate=on, private=not on) for on in (True, False))
-        assert public_settings(simulated, digests=False)["test"] == str(file)
+        plain = public_settings(simulated, digests=False)
+        assert (plain["data"], plain["test"]) == (data, str(file))
         told = public_settings(simulated)
         assert told["test"].startswith("a file with sha256 ")
         assert told["data"].startswith("a file with sha256 ") is (data == str(file))
@@ -61,7 +66,7 @@ def test_shards_of_own_agents_tell_no_scales() -> None:
     whole = Given("arrays", own={0: (X, y), 1: (X, y)})
     assert set(whole.load(settings, 2, [0]).shards) == {0}
     with pytest.raises(RequestError, match="--normalise columns"):
-        replace(whole, whole=False).load(settings, 2, [0, 1])
+        structs.replace(whole, whole=False).load(settings, 2, [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -151,6 +156,37 @@ def test_the_noise_of_masked_sums_is_that_of_the_strictest(people: str) -> None:
     loose, plain, strict = (found.agents[0].noise for found in own)
     assert loose == plain == pytest.approx(strict / 0.7)
     assert own[2].agents[1].noise == strict
+
+
+def test_masks_are_bound_to_what_all_have_alike(people: str) -> None:
+    def said(**others: Any) -> str:
+        return plan(people, lambda topic, other: other, **MASKED | others).texts.shared
+
+    assert said() == said()
+    assert said() != said(rounds=3)
+
+
+def entry(agent: int) -> AgentEntry:
+    names = [name for name in AgentEntry.__struct_fields__ if name in ALONE]
+    return convert(dict.fromkeys(names) | {"agent": agent, "records": 1, "degree": 1, "releases": 0}, AgentEntry)
+
+
+def test_a_process_speaks_for_its_own_agents_alone() -> None:
+    """In the summary; a word that cannot be read is left out."""
+
+    def word(*agents: int, seconds: Any = (0.0, 0.0, 0.0)) -> Any:
+        digests = {ledger_name(i, 6): "ab" * 32 for i in agents}
+        return Word(agents=[entry(i) for i in agents], digests=digests, seconds=seconds, frames={"x": 1})
+
+    class World(LocalWorld):
+        size = 3
+
+        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+            return [value, to_builtins(word(0, 2, 3)), to_builtins(word(4, 5)) | {"more": 1}]
+
+    transport: Any = SimpleNamespace(world=World(), layout=SimpleNamespace(owners=((0, 1), (2, 3), (4, 5))))
+    mine = structs.replace(word(0, 1), frames={})
+    assert heard(mine, transport) == [mine, structs.replace(word(2, 3), frames={})]
 
 
 @pytest.mark.parametrize(("kernel", "found"), [("c1", "c"), ("numpy", "numpy"), ("c2", "numpy")])

@@ -108,7 +108,7 @@ def test_times_are_rounded_before_they_are_gathered(
         return told[-1]
 
     monkeypatch.setattr(summary, "Word", watching)
-    ticks = count(0.0, 1.3)  # so that solves take whole seconds, too
+    ticks = count(0.0, 1.23456)  # so that solves take whole seconds, too
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):
         told.clear()
@@ -116,6 +116,7 @@ def test_times_are_rounded_before_they_are_gathered(
         (seconds,) = (word.seconds for word in told)
         assert seconds == tuple(round(value, digits) for value in seconds)
         assert (seconds[1] == 0.0) is (name == "private")
+        assert seconds[1] + seconds[2] <= seconds[0]
 
 
 # delta

@@ -281,25 +281,27 @@ def test_the_search_finds_what_a_simulation_tells(people: str, tmp_path: Path) -
         assert leaks(values, told) == []
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl", "toml", "csv", "npz", "bytes", "printed", "rounded"])
+FORMS = {
+    "file.jsonl": '{{"a": [1, {{"b": {0!r}}}]}}\n',
+    "file.toml": "[a]\nb = {0!r}\n",
+    "file.csv": "round,x\n1,{0!r}\n",
+    "printed": "loss {0!r}",
+    "rounded": "loss {0:.9e}, ",
+}
+
+
+@pytest.mark.parametrize("form", [*FORMS, "file.npz", "file"])
 def test_the_search_finds_a_planted_secret(form: str, tmp_path: Path) -> None:
     secrets = np.random.default_rng(9).standard_normal(40)
-    value = secrets[17].item()
-    printed, path = "", tmp_path / f"file.{form}"
-    if form in ("json", "jsonl"):
-        path.write_text(json.dumps({"a": [1, {"b": value}]}) + "\n")
-    elif form == "toml":
-        path.write_text(f"[a]\nb = {value!r}\n")
-    elif form == "csv":
-        path.write_text(f"round,x\n1,{value!r}\n")
-    elif form == "npz":
-        np.savez(path, x=np.array([0.5, value]))
-    elif form == "bytes":
-        path.write_bytes(b"abc" + np.array([value]).tobytes())
+    value, text = secrets[17].item(), FORMS.get(form, "").format(secrets[17].item())
+    if form == "file":
+        (tmp_path / form).write_bytes(b"abc" + np.array([value]).tobytes())
         assert words_in_bytes(tmp_path, secrets) == [value]
         return
-    else:
-        printed = f"loss {value!r}" if form == "printed" else f"loss {value:.9e}, "
-    told = everything_told(tmp_path, printed)
+    if form == "file.npz":
+        np.savez(tmp_path / form, x=np.array([0.5, value]))
+    elif form.startswith("file"):
+        (tmp_path / form).write_text(text)
+    told = everything_told(tmp_path, "" if form.startswith("file") else text)
     assert leaks(secrets, told) == [abs(value)]
     assert leaks(secrets[:17], told) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Any
@@ -86,14 +85,6 @@ def test_other_columns_with_bounds_are_encoded_as_declared(others: dict[str, Any
     result, notes = go(people(Path("mine.csv")), **{"schema": WHOLE, "seed": 1, "out": "one", **others})
     assert result.summary["data"]["features"] == 2
     assert "encoding:" not in notes
-
-
-def test_the_check_says_what_is_measured(admmnet: Admmnet) -> None:
-    Path("schema.json").write_text(json.dumps(WHOLE))
-    text = admmnet.ok("data", "check", people(Path("mine.csv"), 50), "--schema", "schema.json").out
-    assert "column 'age': shape between 0 and 99 is measured by a noisy sum, 8 features" in text
-    assert "else they keep their bounds, a feature each" in text
-    assert "where noise does not drown them" in text
 
 
 def test_a_simulation_and_all_of_its_yardsticks_use_one_encoding() -> None:

@@ -18,7 +18,7 @@ from admmnet.holder.measurements import minimiser
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
-from admmnet.record.journal import HEAD, JOURNAL, Run, read_records
+from admmnet.record.journal import HEAD, JOURNAL, Cut, Run, read_records
 from admmnet.running.resume import resumed_config
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
@@ -129,6 +129,23 @@ def test_another_run_on_the_account_in_between(place: Place) -> None:
     first, other, *later = [line["account_filter"]["kappa"] for line in lines if "account_filter" in line]
     assert first > other, "that of a larger epsilon"
     assert set(later) == {other}, "a run that goes on keeps its plan; nothing is let through beyond the lowest"
+
+
+def test_a_round_that_an_account_cannot_pay_any_more_is_silent(place: Place) -> None:
+    """Its record is in the journal, its charge nowhere: the machine failed in between, and another run has spent."""
+    folder, account = place.interrupted("cut", 4, account="account", epsilon=3.0), place.folder / "account"
+    for path in (*(folder / "ledger").iterdir(), *account.glob("*.jsonl")):
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-2]))
+    for lock in account.glob("*.lock"):
+        lock.unlink()
+    place.whole("other", epsilon=6.0, account="account")
+    with pytest.raises(Stop):
+        run(resumed_config(folder), on_round=stopping(5))
+    assert sum(isinstance(record, Cut) for record, _, _ in read_records(folder / JOURNAL)) == 4
+    place.resume(folder)
+    assert [entry["releases"] for entry in summary_of(folder)["per_agent"]] == [4] * 4
+    for book in read_run(folder).ledgers.values():
+        assert sorted({round for round, _, _ in book.events}) == [0, 1, 2, 3]
 
 
 def test_calibration_sees_the_account_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

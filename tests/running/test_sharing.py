@@ -106,6 +106,14 @@ def test_others_get_what_they_would_have_read(
     assert len(reads) == 2
 
 
+@pytest.mark.parametrize(("name", "size"), [("zmq", 3), ("mpi", 1)])
+def test_on_hosts_and_alone_each_reads_for_itself(name: str, size: int, csv: str, opened: ExitStack) -> None:
+    world, Seat.said = Seat(0), None
+    world.name, world.size = name, size
+    assert sorted(shared(targets_of(csv), 5, world, OWNERS, opened).shards) == [0, 1]
+    assert Seat.said is None
+
+
 def test_shards_of_few_records_are_kept(csv: str, opened: ExitStack, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = targets_of(csv)
     assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1, 2, 3, 4]

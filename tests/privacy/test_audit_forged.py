@@ -122,7 +122,8 @@ def book_of(event: Event, rounds: tuple[int, ...] = (0,), stages: tuple[str, ...
 
 
 SUM, MASKED = DiscreteGaussian(0.01, 1.5, 2.0**-30, 100), DiscreteGaussian(0.01, 1.5, 2.0**-30, 100, 5, 1)
-COINS, BATCHES = SubsampledGaussian(50.0, 0.01, 1, "poisson"), SubsampledGaussian(50.0, 0.01, 9, "poisson")
+COINS, BATCHES = SubsampledGaussian(50.0, 0.010001, 1, "poisson"), SubsampledGaussian(50.0, 0.01, 9, "poisson")
+"""Theorem 24 asks for no whole batch of coins that are tossed once."""
 
 
 @pytest.mark.parametrize(

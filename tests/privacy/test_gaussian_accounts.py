@@ -110,6 +110,10 @@ def test_kappa_has_a_limit_of_its_own() -> None:
     assert count > 10
     assert limit.affords(Totals.of([(coarse, count)], "proven"), ())
     assert not limit.affords(Totals.of([(coarse, count + 1)], "proven"), ())
+    masked = DiscreteGaussian(1.5e-6, 1.5 * math.sqrt(8.0), 2.0**-14, 10, 9, 1)  # of each alone as much
+    limit = replace(limit, parts=8)
+    assert limit.affords(Totals.of([(masked, count)], "proven"), ())
+    assert not limit.affords(Totals.of([(masked, count + 1)], "proven"), ())
 
 
 def test_where_kappa_exceeds_its_share_an_order_guards() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit
 
 from admmnet import RunConfig
@@ -247,6 +249,25 @@ def projected(flow: GossipFlow, view: View) -> Vector:
         e = np.tile(np.eye(size)[place], flow.rounds)
         found[i] = math.sqrt(e @ P @ e)
     return found
+
+
+@pytest.mark.parametrize("readout", [False, True])
+def test_the_descent_finds_no_less_than_scipy_does(readout: bool) -> None:
+    """Agents of unequal noise; every choice is a proof, a good one is the point."""
+    graph = graph_of("path:5")
+    flow = replace(plain(graph, rounds=4), noise=np.linspace(0.7, 1.5, 5))
+    view = view_of(graph, (0,), spanning_tree(graph) if readout else None)
+    for u in sorted(view.strangers):
+        (best,) = shifted(flow, [(view, u)])
+        assert best.mu == pytest.approx(min(bound(flow, view, u, best.rests)[0], flow.local[u]), rel=1e-8)
+        tried = minimize(
+            lambda rests, u=u: bound(flow, view, u, rests.reshape(4, 5))[0],
+            np.full(20, 0.3),
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * 20,
+            options={"maxiter": 80},
+        )
+        assert best.mu <= float(tried.fun) * (1.0 + 1e-4)
 
 
 def test_more_observers_never_lower_a_figure_and_names_do_not_matter() -> None:

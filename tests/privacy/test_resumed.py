@@ -13,7 +13,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.forms import encode
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
-from admmnet.privacy.events import Event, Gaussian, Laplace, NoRecords
+from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, NoRecords
 from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit, checks
 from admmnet.privacy.ledger.account import AccountFile, FolderBehind
@@ -214,21 +214,31 @@ def test_an_account_of_another_moment_is_refused(tmp_path: Path) -> None:
         AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since="1" * 64)
 
 
-def test_a_charge_for_which_another_run_left_no_room_is_void(tmp_path: Path) -> None:
+SUM = DiscreteGaussian(1e-3, 1.0, 2.0**-16, round(24.0 * 1.5e-8 * 2.0**32))
+"""Costs next to nothing of mu^2, and 1.5e-8 of (P10)."""
+
+
+@pytest.mark.parametrize(
+    ("event", "limit", "epsilon", "of_other"),
+    [(Gaussian(0.25, 1.0), LIMIT, 1.0, Gaussian(0.25, 1.0)), (SUM, Spend(1.0, 1e-4, kappa=3e-8), 6.0, None)],
+    ids=["spent", "a larger epsilon lowered the limit for discrete noise"],
+)
+def test_a_charge_for_which_another_run_left_no_room_is_void(
+    event: Event, limit: Spend, epsilon: float, of_other: Gaussian | None, tmp_path: Path
+) -> None:
     """It had not left; nothing is charged from then on."""
-    event = Gaussian(0.25, 1.0)
-    header = header_for(((event, 1),), LIMIT)
-    account = opened(tmp_path)
-    account.filter = account.began = LIMIT
+    contract = Contract(Promise(1.0, 1e-4), Count(((event, 1),), 1e-7), limit)
+    header, account = replace(HEADER, contract=contract), opened(tmp_path)
+    account.filter = account.began = limit
     ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=account)
     ledger.charge(4, event)
     since = Journaled().then(ledger.take())
     ledger.close(commit=False)
-    other_run(tmp_path, 1.0, event)
+    other_run(tmp_path, epsilon, of_other)
     ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=reopened(tmp_path), since=since)
     assert (ledger.void, ledger.events, ledger.refused_at) == ((4, 0), 0, 4)
     ledger.close()
-    assert audit.read(tmp_path / "agent-000.jsonl", account=True).count == 1
+    assert audit.read(tmp_path / "agent-000.jsonl", account=True).count == (of_other is not None)
 
 
 @pytest.mark.parametrize("spanned", [False, True])

@@ -53,15 +53,6 @@ def test_gaussian_noise_reaches_it(size: int) -> None:
     assert exact <= told <= 1.35 * exact + 0.02  # (P2) is not exact for Gaussians
 
 
-def test_one_agent_is_the_worst_place_for_all_records() -> None:
-    """k_i records at agent i cost sum k_i^2 rho_i: exactly so for Gaussians of independent agents."""
-    rho = np.array([0.02, 0.01, 0.015])
-    most = group_epsilon(float(rho.max()), DELTA, 3)
-    for counts in ((3, 0, 0), (1, 1, 1), (2, 1, 0), (0, 0, 3)):
-        spread = float(np.square(counts) @ rho)
-        assert gaussian_epsilon(math.sqrt(2.0 * spread), DELTA) <= most
-
-
 def renyi(p: np.ndarray, q: np.ndarray, order: float) -> float:
     return float(np.log(np.sum(p**order * q ** (1.0 - order))) / (order - 1.0))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,8 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.privacy import subsampled
-from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
-from admmnet.privacy.filters import Spend
-from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
-from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
 from admmnet.solvers.blocks.solve import BlockSolver
@@ -118,20 +112,6 @@ def test_clipped_and_drawn_by_coins() -> None:
     for wrong in (1.1, math.nan):
         with pytest.raises(RequestError, match="rate"):
             ask(door, NoisyGradient(theta, sigma, most, wrong))
-
-
-def test_coins_of_any_rate_are_read_back(tmp_path: Path) -> None:
-    """Theorem 24 asks for no whole batch: 15 records at 0.1 make none."""
-    contract = Contract(Promise(10.0, 1e-3), Spend(10.0, 1e-3, 200))
-    header = Header(0, (1,), 15, contract, "x", "private", "public-bounds", "0.1.0", mode="private")
-    ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=False), header)
-    door = Door(Holder(np.eye(15, 3), np.ones(15)), 0, Logistic(), ledger, AgentStreams(0, None))
-    ask(door, NoisyGradient(np.zeros(3), 5.0, None, 0.1))
-    ledger.end()
-    ledger.close()
-    ((_, event, _),) = audit.read(tmp_path / "ledger.jsonl").events
-    assert isinstance(event, SubsampledGaussian)
-    assert event.rate == 0.1
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])

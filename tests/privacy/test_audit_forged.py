@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,8 @@ from .ledgers import (
     under,
     write,
 )
+
+Book = Callable[[], bytes]
 
 
 def spend(order: float | None, kappa: float = 0.0, parts: int | None = 1) -> dict[str, Any]:
@@ -114,11 +116,11 @@ def contract_of(event: Event, adjacency: str = "replace-one", colluders: int | N
     return Contract(Promise(9.0, 1e-4, adjacency=adjacency, colluders=colluders), filter)
 
 
-def book_of(event: Event, rounds: tuple[int, ...] = (0,), stages: tuple[str, ...] = (), **words: Any) -> bytes:
-    """Ledger of one kind of event; under zero-out nobody hears of its agent."""
+def book_of(event: Event, rounds: tuple[int, ...] = (0,), stages: tuple[str, ...] = (), **words: Any) -> Book:
+    """Make a ledger of one kind of event; under zero-out nobody hears of its agent."""
     neighbours = () if words.get("adjacency") else (1, 4)
     header = replace(header_of(contract_of(event, **words), noise="private"), neighbours=neighbours, stages=stages)
-    return forged(header, [(round_, event) for round_ in rounds])
+    return partial(forged, header, [(round_, event) for round_ in rounds])
 
 
 SUM, MASKED = DiscreteGaussian(0.01, 1.5, 2.0**-30, 100), DiscreteGaussian(0.01, 1.5, 2.0**-30, 100, 5, 1)
@@ -147,9 +149,9 @@ COINS, BATCHES = SubsampledGaussian(50.0, 0.010001, 1, "poisson"), SubsampledGau
     ],
 )
 def test_relations_masks_and_stages_are_those_of_the_header(
-    path: Path, book: bytes, change: Change | None, words: str
+    path: Path, book: Book, change: Change | None, words: str
 ) -> None:
-    lines = parsed(book)
+    lines = parsed(book())
     if change is not None:
         change(lines)
     if words:
@@ -306,7 +308,7 @@ def gated() -> bytes:
 
 
 @pytest.mark.parametrize(("book", "index"), [*((gated, index) for index in range(5)), (rival, 1), (rival, 3)])
-def test_nothing_in_a_line_escapes_as_another_exception(path: Path, book: Callable[[], bytes], index: int) -> None:
+def test_nothing_in_a_line_escapes_as_another_exception(path: Path, book: Book, index: int) -> None:
     lines, passed = parsed(book()), set[tuple[Where, str]]()
     for place in places(lines[index]):
         for literal in NASTY:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lint, types and tests in an environment of its own: launch/test.sh [--quick] [pytest options]
-# --quick leaves out all tests that start processes, and the folders that are named below: whole grids and papers,
-# attacks and audits of many trials, pages and pictures.
+# --quick, meant for two minutes on 2 cores, leaves out all tests that start processes, and the folders that are named
+# below: whole grids and papers, attacks and audits of many trials, pages and pictures.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 cd "$root"

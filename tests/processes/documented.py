@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, fenced, name, prose, text
 from tests.real_sets import FOLDER, held
 
-NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/network-ledger.md", "docs/reproduction.md", "docs/simulate.md")
+NIGHTLY = ("docs/compare.md", "docs/network-ledger.md", "docs/reproduction.md", "docs/simulate.md")
 """Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
 

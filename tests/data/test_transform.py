@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.stats import kstest
 
+from admmnet import run
 from admmnet.data import DataSettings, Records, load, load_new
 from admmnet.data import rows as transform
-from admmnet.data.given import Given
+from admmnet.data.given import Given, overlap
 from admmnet.data.rows import draw
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
@@ -247,3 +249,60 @@ def test_rows_scaled_in_float32_are_taken(make: Any) -> None:
     np.testing.assert_allclose(encoded(make(rows * 0.5), normalise="none", no_intercept=True), rows * 0.5, rtol=1e-7)
     with pytest.raises(RequestError, match="longer than 1"):
         encoded(make(rows * 1.00001), normalise="none", no_intercept=True)
+
+
+# test records that lie in the memory of the training records
+
+Z = np.random.default_rng(0).standard_normal((200, 4))
+y = np.where(Z[:, 0] > 0, 1, -1)
+COLUMNS = np.asfortranarray(Z)  # as a frame's numbers often lie
+ROWS = Z.tolist()
+SPARSE = sparse.csr_array(Z)
+FRAME = pd.DataFrame(Z, columns=list("abcd")).assign(t=y)
+WIDER = sparse.csr_array((SPARSE.data, SPARSE.indices, SPARSE.indptr), shape=(200, 5))
+
+
+@pytest.mark.parametrize(
+    ("test", "train", "known"),
+    [
+        (Z, Z, True),
+        (Z[:50], Z, True),
+        (Z[::3], Z[1:], True),
+        (Z.copy(), Z, True),
+        (COLUMNS[150:], COLUMNS[:160], True),
+        (ROWS[:20], ROWS, True),
+        (SPARSE.copy(), SPARSE, True),
+        (WIDER, SPARSE, True),
+        (FRAME.iloc[:100], FRAME, True),
+        (FRAME.copy(), FRAME, True),
+        (FRAME.assign(a=0.0), FRAME, True),
+        (Z[:150], Z[150:], False),
+        (Z[::2], Z[1::2], False),
+        (COLUMNS[:150], COLUMNS[150:], False),
+        (Z[:50].copy(), Z, False),
+        (ROWS[:100], ROWS[100:], False),
+        ([[1.0, 2.0]], [(1.0, 2.0)], False),
+        (SPARSE[:100], SPARSE[100:], False),
+        (FRAME.iloc[:100], FRAME.iloc[100:], False),
+        (FRAME.sample(20, random_state=0), FRAME, False),
+        (Z, SPARSE, False),
+    ],
+)
+def test_overlapping_memory_is_known(test: Any, train: Any, known: bool) -> None:
+    assert overlap(test, train) is known
+    assert overlap(train, test) is known
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"X": Z, "y": y, "test": (Z[:50], y[:50]), "agents": 2},
+        {"shards": [(Z[:100], y[:100]), (Z[100:], y[100:])], "test": (Z[150:], y[150:])},
+        {"data": FRAME, "label": "t", "test": FRAME.iloc[:100], "agents": 2},
+    ],
+)
+def test_a_private_run_refuses_its_own_records(given: dict[str, Any], tmp_path: Path) -> None:
+    how: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "delta": 1e-4}
+    with pytest.raises(RequestError, match="test is made of the run's own records"):
+        run(**given, **how, no_account=True, out=tmp_path / "private")
+    run(**given, **how, seed=0, out=tmp_path / "simulated")

@@ -112,16 +112,12 @@ def test_sparse_rows(algorithm: str) -> None:
         ({"graph": nx.path_graph(4)}, np.arange(600) % 3, "graph has 4 nodes, and agents = 3"),
         ({"graph": nx.path_graph(3, nx.DiGraph)}, np.arange(600) % 3, "directed graph"),
         ({"graph": "ring"}, None, "topology 'ring'"),
-        ({"graph": nx.path_graph(5), "topology": "ring:5"}, None, "exclude each other"),
         ({"agents": 2.5}, None, "agents = 2.5: it must be a whole number"),
         ({"agents": 601}, None, "agents = 601 with n_samples = 600"),
-        ({"epsilon": "1"}, None, "epsilon = '1' is not allowed"),
         ({"epsilon": 0}, None, "epsilon = 0"),
         ({"random_state": -1}, None, "seed = -1 is not allowed"),
         ({"account": 3}, None, "account = 3 is not allowed"),
         ({"algorithm": "dp-sgd"}, None, "dp-sgd"),
-        ({"topology": "ring:3"}, None, "has 3 nodes but agents says 5; give agents=3 or"),
-        ({"loss": "lgistic"}, None, "loss = 'lgistic' is not allowed"),
     ],
 )
 def test_wrong_inputs(X: Matrix, how: dict[str, Any], groups: Any, words: str) -> None:

@@ -26,11 +26,8 @@ import numpy as np
 import pytest
 
 from admmnet import read_run
-from admmnet.cli import progress
-from admmnet.cli.compare import GridProgress
 from admmnet.data import DataSettings
 from admmnet.errors import BudgetError, RunError
-from admmnet.experiments import pool as pools
 from admmnet.experiments.holdout import loader_of
 from admmnet.experiments.pool import Call, Pool
 
@@ -85,21 +82,6 @@ def test_answers_and_failures_of_every_task(jobs: int, tmp_path: Path, monkeypat
     assert "internal error: ZeroDivisionError: oh" in str(broken)
     assert "ZeroDivisionError" in "".join(broken.__notes__)
     assert multiprocessing.active_children() == []
-
-
-def test_a_long_task_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Off a terminal, before the first task has ended; an estimate follows from tasks that have."""
-    monkeypatch.setattr(pools, "PATIENCE", 0.1)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    with GridProgress(shown=True) as shown, Pool(2, shown) as pool:
-        assert len(list(pool.run([Work("a", "last"), Work("b", "last"), Work("c", "last")], "trials"))) == 3
-    number, *told = capsys.readouterr().err.splitlines()
-    assert number == "trials: 3 to make"
-    assert re.fullmatch(r"trials 0 of 3: \S+ s so far", told[0])
-    assert any(re.fullmatch(r"trials 2 of 3: \S+ s so far, about \S+ s left", line) for line in told)
-    with GridProgress(shown=False) as hidden, Pool(2, hidden) as pool:
-        assert len(list(pool.run([Work("a", "last"), Work("b")], "trials"))) == 2
-    assert capsys.readouterr().err == ""
 
 
 class Here(Executor):

@@ -87,6 +87,7 @@ def test_random_specs_take_the_first_connected_draw() -> None:
         ("grid:3", "two whole numbers"),
         ("torus:2x4", "a torus needs"),
         ("erdos-renyi:20:0", "0 < P <= 1"),
+        ("erdos-renyi:20:1.5", "0 < P <= 1"),
         ("erdos-renyi:20:much", "P must be a number"),
         ("erdos-renyi:20:0.01", "too small for 20 agents"),
         ("small-world:20:1:0.1", "2 <= K < N"),

@@ -239,18 +239,6 @@ def test_gaussian_releases_are_accounted_exactly_and_others_are_not(gate: str, r
         assert Spend.of(1.0, 1e-4, noise.worst_case).order == best_order(noise.worst_case.curve, 1e-4)
 
 
-def test_the_logistic_flag_lowers_the_noise() -> None:
-    """At kappa^2 = 0.3 rho of a release the general bound books almost twice the linear part."""
-    rho = nominal_rho(1.0, 1e-4) / 12
-    m = 0.25 / (7000 * math.sqrt(0.3 * rho))
-    # the smoothed hinge of width 2 has the logistic loss's constants, and not its bonus
-    losses = (PP, PP.changed(loss="smoothed-hinge", loss_width=2.0))
-    one, two = (calibrated(7000, m, 1.0, 1e-4, own).noise.sigma1 for own in losses)
-    assert two / one > 1.1
-    # with the bonus everything is as if Gaussian: the whole nominal budget buys noise
-    assert one == pytest.approx(2 / 7000 / math.sqrt(2 * rho * 0.999), rel=1e-6)
-
-
 # on accounts, and beside sums that come before
 
 FORMS = [

@@ -1,13 +1,11 @@
-"""Theorem 23 modulo 4, by enumeration; and the law of noise in several parts, (P12)."""
+"""Theorem 23 modulo 4, by enumeration."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from itertools import combinations, product
 
 import networkx as nx
-import numpy as np
 import pytest
 
 from admmnet.masking import partners_of
@@ -56,22 +54,3 @@ def test_one_colluder_too_many_may_read_a_single_agent() -> None:
     honest = tuple(i for i in everybody if i not in (a, b))
     shown = law(graph, honest, dict.fromkeys(honest, 0) | {0: 3}, set(honest))
     assert {words[0] for words in shown} == {3}
-
-
-@pytest.mark.parametrize("parts", [2, 3, 8])
-@pytest.mark.parametrize("variance", [0.5, 0.8, 1.2])
-def test_several_parts_have_the_law_of_one_but_for_p12(parts: int, variance: float) -> None:
-    numbers = np.arange(-200, 201)
-
-    def one(variance: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        weights = np.exp(-(numbers**2) / (2.0 * variance))
-        return np.asarray(weights / weights.sum())
-
-    whole = one(variance)
-    for _ in range(parts - 1):
-        whole = np.convolve(whole, one(variance), "same")
-    near = np.abs(numbers) < 5.0 * math.sqrt(parts * variance)  # beyond that float64 ends
-    off = np.abs(np.log(whole[near] / one(parts * variance)[near])).max()
-    assert off <= 5.0 * parts * math.exp(-(math.pi**2) * variance)
-    if parts == 2:  # attained up to a factor of 5: several parts are not one
-        assert off >= 1.9 * math.exp(-(math.pi**2) * variance)

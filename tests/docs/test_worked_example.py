@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunConfig, run
+from admmnet import RunConfig, run
 from admmnet.data import load
-from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods import METHODS
-from admmnet.methods.base import AgentPlan
-from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
@@ -65,17 +59,7 @@ def test_it_learns_and_its_ledgers_verify(name: str, tmp_path: Path, admmnet: Ad
     assert result.summary["test_error"]["consensus"] < 0.17  # the larger class: 0.24
     admmnet.ok("ledger", "verify", tmp_path / "run")
     admmnet.ok("report", tmp_path / "run", "-o", tmp_path / "report.html")
-
-
-def test_it_is_calibrated_compared_and_helped(tmp_path: Path, admmnet: Admmnet) -> None:
-    assert "gaussian" in admmnet.ok("calibrate", "--algorithm", "linear-admm", "--rounds", "5").out
-    words = ("--algorithms", "linear-admm,pp-admm,noisy-descent", "--epsilons", "4", "--seeds", "0:1", "--jobs", "1")
-    out = admmnet.ok("compare", *words, "--topology", "ring:3", "--rounds", "2", "-o", tmp_path / "grid").out
-    assert all(name in out for name in NAMES)
-    helped = re.sub(r"\s+", "", admmnet.ok("run", "--help").out)  # a line may end behind a hyphen
-    assert "linear-admm" in helped
-    assert "--momentum" not in helped
-    assert "--momentum" in admmnet.ok("baseline", "noisy-descent", "--help").out
+    assert name in admmnet.ok("calibrate" if rounds == 60 else "baseline", "--help").out.replace("\n", "")
 
 
 def test_state_of_its_own_survives(place: Place) -> None:
@@ -94,39 +78,6 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
         # at zero all but gradient and noise vanish: one factor, the same in every coordinate
         factors = -result.theta[agent] / step
         np.testing.assert_allclose(factors, np.median(factors), rtol=1e-4)
-
-
-@pytest.mark.parametrize("change", ["dearer", "more", "foreign"])
-def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question beyond its plan ends the run, one too many is refused for good; one of its own is not answered."""
-    import descents  # type: ignore[import-not-found]
-
-    class Free(NoisyGradient):
-        """A class of somebody else's: its cost is whatever it says."""
-
-    def dearer(here: Any, sigma: float) -> NoisyGradient:
-        return NoisyGradient(here, sigma / 3.0 if here.any() else sigma)  # the plan counts at zero
-
-    planned = descents.LinearADMM.plan
-
-    def short(self: Any, agent: int, target: Target) -> AgentPlan:
-        plan: AgentPlan = planned(self, agent, target)
-        ((event, count),) = plan.charges
-        assert count == 8
-        return replace(plan, charges=((event, 3),))
-
-    config = CONFIG.changed(algorithm="linear-admm", rounds=8, out=str(tmp_path / "run"))
-    if change == "more":
-        monkeypatch.setattr(descents.LinearADMM, "plan", short)
-        result = run(config)
-        assert [len(ledger.events) for ledger in result.ledgers] == [3] * 4
-        assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [3] * 4
-        assert result.summary["privacy"]["epsilon_spent"] <= result.summary["privacy"]["epsilon_proven"] < EPSILON
-        return
-    monkeypatch.setattr(descents, "NoisyGradient", Free if change == "foreign" else dearer)
-    told = "Free is no measurement" if change == "foreign" else r"descents\.py:\d+, .* no planned event covers"
-    with pytest.raises(RequestError, match=told):
-        run(config)
 
 
 @pytest.mark.processes

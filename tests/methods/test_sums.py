@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from admmnet.data.settings import DataSettings
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
 from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Total, Vector
@@ -64,9 +66,26 @@ def test_without_noise_it_is_descent_on_all_records(
     np.testing.assert_allclose(result.theta, np.broadcast_to(descended(people, *how), (4, 6)), atol=2e-3)
 
 
-def test_a_sum_is_divided_by_the_records_of_the_agents_in_it() -> None:
+def small() -> NoisyGD:
     config = fixed(RunConfig(algorithm="noisy-gd", rounds=3, step_size=2.0, delta=1e-4).sections.method)
-    method = NoisyGD(config, Facts(nx.path_graph(3), {0: 10, 1: 20, 2: 70}, 2, dict.fromkeys(range(3), 0.1)))
+    return NoisyGD(config, Facts(nx.path_graph(3), {0: 10, 1: 20, 2: 70}, 2, dict.fromkeys(range(3), 0.1)))
+
+
+def test_a_plan_counts_all_noisy_numbers_of_its_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sampling has to fit its share of delta, (P11)."""
+    asked = list[int]()
+
+    def left(target: Target, numbers: int) -> float:
+        asked.append(numbers)
+        return 0.1
+
+    monkeypatch.setattr("admmnet.methods.sums.gaussian_mu_left", left)
+    assert small().plan(0, Target(1.0, 1e-4)).noise == 0.1 / math.sqrt(3)
+    assert asked == [3 * 2]
+
+
+def test_a_sum_is_divided_by_the_records_of_the_agents_in_it() -> None:
+    method = small()
     agent = method.agent(0, method.planned(0, 0.1))
     for void, members in ((True, (0, 1, 2)), (False, (0, 1)), (False, (0, 1, 2))):
         point, value = agent.state.point.copy(), np.array([3, -5])

@@ -86,6 +86,18 @@ def test_the_gaussian_reading_exceeds_mu_no_more_often_than_stated() -> None:
     assert sum(bound > 0.25 for bound in bounds) > 2 * MOST  # half the deviation is as wrong as the test is strong
 
 
+def test_readings_are_those_of_the_definitions() -> None:
+    """Epsilon of an event by ln((P - delta) / Q); mu by scipy's interval of a shift over a bound on the deviation."""
+    assert epsilon_gain(0.01)(0.5, 0.1) == pytest.approx(math.log(0.49 / 0.1), rel=1e-12)
+    assert epsilon_gain(0.01)(0.01, 0.1) == -math.inf
+    rng = np.random.default_rng(1)
+    out, inside = rng.standard_normal(30), 1.5 + rng.standard_normal(50)
+    shift = stats.ttest_ind(inside, out, alternative="greater").confidence_interval(1.0 - 0.5 * ERROR).low
+    squares = 29.0 * np.var(out, ddof=1) + 49.0 * np.var(inside, ddof=1)
+    deviation = math.sqrt(squares / stats.chi2(78).ppf(0.5 * ERROR))
+    assert mu_of_scores(out, inside, ERROR) == pytest.approx(shift / deviation, rel=1e-12)
+
+
 DELTA = 1e-3
 
 

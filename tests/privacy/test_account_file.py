@@ -263,6 +263,8 @@ def test_what_a_run_overspent_is_told_though_a_later_one_may_spend_more(charges:
         account.charge(0, Gaussian((0.6 * limit.limit) ** 0.5, 1.0))
     more = limit.raised(3.0)
     account.begin(replace(header_of(more), contract=Contract(Promise(3.0, 1e-4), more, more)))
+    account.filter = more
+    account.charge(0, Gaussian(1e-3, 1.0))
     account.close()
     if charges == 1:
         assert audit.read(account.path, account=True).runs == 2

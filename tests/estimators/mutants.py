@@ -17,7 +17,7 @@ MUTANTS = {
     "several accounts are one": ("estimators/tally.py", "self.accounts == {account}", "account in self.accounts"),
     "a seeded fit is private": ("estimators/tally.py", "seed is None and method.private", "method.private"),
     "saved models tell of other fits": ("estimators/base.py", ', "process": None}', "}"),
-    "targets are not cut off": ("estimators/base.py", "(high - low), -1.0, 1.0)", "(high - low), -9.0, 9.0)"),
+    "targets of another centre": ("estimators/base.py", "np.asarray(y) - (low + high)", "np.asarray(y) - high"),
     "predictions in another unit": ("estimators/base.py", "0.5 * (low + high) + 0.5 *", "0.5 * (low + high) + "),
     "the first class is the second": ("estimators/base.py", "codes == 1, 1.0, -1.0", "codes == 0, 1.0, -1.0"),
     "squares are log-odds": ("estimators/base.py", '"logistic", "softmax")', '"logistic", "softmax", "squared")'),

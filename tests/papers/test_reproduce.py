@@ -150,6 +150,13 @@ def test_both_readings_of_epsilon_are_what_they_say(finished: Made) -> None:
     assert first.isdisjoint(second)  # the split reaches the noise
 
 
+def test_passes_without_privacy_have_no_noise(finished: Made) -> None:
+    ends: dict[tuple[str, ...], set[str]] = {}
+    for row in rows_of(finished("song2013").folder / "figure2.csv"):
+        ends.setdefault(tuple(row[name] for name in ("data", "batch", "factor", "seed")), set()).add(row["objective"])
+    assert {len(values) for values in ends.values()} == {2}
+
+
 def test_tuning_is_priced_and_stand_ins_are_said(finished: Made) -> None:
     trials = rows_of(finished("damaskinos2021").folder / "tuning.csv")
     private = [row for row in trials if row["method"].startswith(("DP", "seq"))]

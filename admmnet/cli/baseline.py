@@ -102,7 +102,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
     closing = plan.method.closing(plan.method.agent(0, own), None).facts
     facts = {"loss": config.loss, "epochs": plan.rounds, **closing.get("baseline", {})}
     contract = plan.contracts[0]
-    budget, worst, most = contract.promise, contract.worst, contract.most()
+    budget, worst, most = contract.promise, plan.worst(0), contract.most()
     proven = published = None
     if budget is not None and worst is not None and most is not None:
         proven = finite(most.epsilon) if contract.covered else None

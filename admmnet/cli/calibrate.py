@@ -187,6 +187,7 @@ def _facts(
     method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Goal | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
+    from admmnet.privacy.budget import Totals
     from admmnet.privacy.ledger.form import total_line
 
     def decided(name: str) -> float | None:
@@ -196,8 +197,8 @@ def _facts(
     agents, config = [], method.settings
     for i, plan in plans.items():
         contract, noise = contracts[i], plan.noise
-        budget, worst = contract.promise, contract.worst
-        if budget is None or worst is None:
+        budget, worst = contract.promise, Totals.of(plan.charges, contract.form)
+        if budget is None:
             continue
         agents.append(
             {

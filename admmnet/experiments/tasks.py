@@ -47,7 +47,8 @@ def cost(
 def worst_case(config: RunConfig, loader: Loader) -> Worst:
     """Everything that every agent of a run can be charged, empty without privacy; refused as the run would be."""
     plan = prepare(config, LocalWorld(), loader)
-    return {i: own.worst for i, own in plan.contracts.items() if own.worst is not None}
+    worst = {i: plan.worst(i) for i in plan.contracts}
+    return {i: own for i, own in worst.items() if own is not None}
 
 
 def composed(parts: Sequence[Totals]) -> Totals:

@@ -93,8 +93,6 @@ class Method:
     """Whether it has a privacy budget."""
     covered: ClassVar[bool] = True
     """Whether a proof covers all that it computes from records."""
-    adaptive: ClassVar[bool] = False
-    """Whether it asks what no plan lists: the promise is then the budget, read at one order or as mu^2 (Theorem 5)."""
     maskable: ClassVar[bool] = False
     """Whether all that it asks are sums, which ``--trust masked`` can mask."""
     open_ended: ClassVar[bool] = False

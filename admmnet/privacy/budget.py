@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from admmnet.privacy import moments, proven, published, subsampled
 from admmnet.privacy.conversion import ORDERS, epsilon, loose_epsilon
 from admmnet.privacy.discrete import discrete_epsilon, excess, most_excess
-from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, NoRecords, SubsampledGaussian
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, NoRecords, SubsampledGaussian, Unprotected
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -41,6 +42,8 @@ class Totals:
         Sum of mu^2 over events that a Gaussian one dominates, but for kappa; inf once there was another kind of event.
     kappa : float
         Sum of (P10) over discrete Gaussian events: how far they may be from Gaussian ones.
+    draws : int
+        Draws of noise that is clipped, (V10).
     rho_published : float or None
         Published total; None once an event has no published cost.
     alone : SubsampledGaussian, GammaNormVector or None
@@ -59,6 +62,8 @@ class Totals:
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
         self.kappa = 0.0
+        self.draws = 0
+        self._lost = 0.0, np.zeros_like(ORDERS)  # rounding of the sums of mu^2 and of the curve
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
         self.unmasked: Totals | None = None
@@ -89,9 +94,14 @@ class Totals:
         self.alone = joined(self.alone, event, count, fresh=not self.rho)
         self.rho = _plus(self.rho, count * cost.rho)
         self.xi = _plus(self.xi, count * cost.xi)
+        before = self.mu_squared, self.curve
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
         self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
-        self.mu_squared = _plus(self.mu_squared, count * proven.gaussian_mu_squared(event))
+        mu_squared = count * proven.gaussian_mu_squared(event)
+        self.mu_squared = _plus(self.mu_squared, mu_squared)
+        after = self.mu_squared, self.curve
+        self._lost = tuple(map(_rounding, self._lost, before, (mu_squared, count * cost.curve), after))
+        self.draws += count * draws_of(event)
         self.kappa = _plus(self.kappa, count * excess_of(event))
         claimed = self.rho_published
         self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
@@ -127,6 +137,12 @@ class Totals:
             return math.inf
         return discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta)
 
+    def at(self, order: int | None) -> float:
+        """Sum of D_alpha at the order of this index, of mu^2 without one, as if it were not rounded."""
+        if order is None:
+            return float(self.mu_squared + self._lost[0])
+        return float(self.curve[order] + self._lost[1][order])
+
     @property
     def kappa_alone(self) -> float:
         """Sum of (P10) to those who know all masks: no less than ``kappa``."""
@@ -148,6 +164,20 @@ class Totals:
 def _plus(total: float, cost: float) -> float:
     """Return the sum, at least one unit in the last place above the total: no cost rounds to nothing."""
     return math.nextafter(total, math.inf) if cost > 0.0 and total + cost == total else total + cost
+
+
+def _rounding(lost: Any, before: Any, cost: Any, after: Any) -> Any:
+    """Return what sums have lost so far by rounding: Knuth 1969, Theorem B of sec. 4.2.2; 0 where they are infinite."""
+    added = after - before
+    error = lost + ((before - (after - added)) + (cost - added))
+    return np.where(np.isfinite(error), error, 0.0)
+
+
+def draws_of(event: Event) -> int:
+    """Draws of noise that is clipped, (V10): none of exact noise, of sampled steps one each."""
+    if isinstance(event, DiscreteGaussian | NoRecords | Unprotected):
+        return 0
+    return event.steps if isinstance(event, SubsampledGaussian) else 1
 
 
 def joined(

@@ -18,7 +18,7 @@ from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import SubsampledGaussian
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.subsampled import epsilon_proven
 
 N = TypeVar("N")
@@ -58,7 +58,7 @@ class Target:
     """``proven`` or ``published``: which arithmetic calibrates and guards."""
     spent: Totals | None = None
     """Totals of an account that this run continues."""
-    account: Spend | None = None
+    account: Filter | None = None
     """The account's filter, fixed by its first run."""
     form: str = "proven"
     """Form of the method: only ``published`` ones have published costs."""
@@ -105,7 +105,7 @@ class Target:
 
     def _within(self, total: Totals) -> bool:
         """Whether totals stay in the rectangle of (mu^2, kappa): Theorems 5(b) and 19, (P11)."""
-        guard = Spend(self.epsilon, self.delta, None, self.kappa)
+        guard = Filter.keeping(self.epsilon, self.delta, None, self.kappa)
         return total.mu_squared <= guard.limit * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (1.0 + SLACK)
 
     def nominal_rho(self) -> float:

@@ -9,26 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple, cast
 
-import numpy as np
-
 from admmnet.errors import RunError
-from admmnet.privacy.budget import SHARED, Totals, empty, grown
+from admmnet.privacy.budget import Totals, empty, grown
 from admmnet.privacy.conversion import group_epsilon, loose_rho
-from admmnet.privacy.events import DiscreteGaussian, Event, NoRecords, Unprotected
-from admmnet.privacy.filters import Count, Left, Reading, Spend, alone_of
+from admmnet.privacy.events import Event
+from admmnet.privacy.filters import MOST_DRAWS, Filter, Reading
 from admmnet.solvers.radius import tail_delta
-from admmnet.types import BEFORE
 
 STAGES = {"bounds": -3, "shape": -2, "whiten": -1}
 """Sums before the first round, docs/methods.md (113) to (116), and their rounds in the ledger."""
 EARLIEST = min(STAGES.values())
 ROUNDING = 1e-9
-"""Relative slack between the spent and the proven cost: both are sums, in different orders."""
-MOST_DRAWS = 2**40
-"""Events after which a filter without counts refuses: Theorem 5 and (V10) ask for a number that is never exceeded."""
+"""Relative slack of a published budget, whose plan and charges are sums in different orders."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +47,14 @@ class Contract:
 
     promise: Promise | None = None
     """None of methods without privacy, whose charges nothing limits."""
-    filter: Count | Spend | None = None
-    """Of this run; None without a promise."""
-    account: Spend | None = None
+    filter: Filter | None = None
+    """Of this run, all its starts; None without a promise."""
+    account: Filter | None = None
     """Of all runs of the account that this one continues."""
     form: str = "proven"
     """Form of the method; only ``published`` ones have published costs."""
     covered: bool = True
     """Whether a proof covers all that the method computes from records; else nothing is proven of it."""
-    run: Spend | None = None
-    """Of all starts of this run, where changed ones are planned anew (Theorem 31): ``filter`` is of one start then."""
 
     @classmethod
     def reading(cls, delta: float) -> Contract:
@@ -72,11 +64,6 @@ class Contract:
     def __hash__(self) -> int:
         """Of what differs between agents; equal contracts are mostly one object."""
         return hash((self.form, self.filter, self.account))
-
-    @property
-    def guard(self) -> Count | Spend | None:
-        """Filter of the whole run, by which its figures are read."""
-        return self.run or self.filter
 
     @property
     def adjacency(self) -> str:
@@ -90,25 +77,15 @@ class Contract:
 
     @property
     def parts(self) -> int:
-        """Largest N - K of a planned masked sum, 1 where nothing is masked."""
-        if isinstance(self.guard, Spend):
-            return self.guard.parts
-        planned = self.guard.planned if self.guard is not None else ()
-        return max((event.parts for event, _ in planned if isinstance(event, DiscreteGaussian)), default=1)
+        """Largest N - K of a masked sum, 1 where nothing is masked."""
+        return 1 if self.filter is None else self.filter.parts
 
     @property
     def delta_clipping(self) -> float | None:
         """Most that clipped noise adds to delta, docs/proofs.md (V10); None where no noise is clipped."""
-        planned = self.filter.planned if isinstance(self.filter, Count) else ()
-        exact = DiscreteGaussian | NoRecords | Unprotected
-        draws = sum(count for event, count in planned if not isinstance(event, exact))
-        draws = MOST_DRAWS if isinstance(self.guard, Spend) else draws
-        return tail_delta(draws, self.promise.epsilon) if draws and self.promise is not None else None
-
-    @property
-    def worst(self) -> Totals | None:
-        """Sum of all planned events; None without a plan."""
-        return _sum(self.filter, self.form, False) if isinstance(self.filter, Count) else None
+        if self.promise is None or self.filter is None or not self.filter.draws:
+            return None
+        return tail_delta(self.filter.draws, self.promise.epsilon)
 
     def over_account(self) -> Contract:
         """Return the contract of all runs of the account: its filter in place of this run's own."""
@@ -117,12 +94,19 @@ class Contract:
     def restored(self, epsilon: float, totals: Totals) -> tuple[Contract, Totals]:
         """Contract of an account, and its totals, once all that its filter lets through up to an epsilon is spent."""
         promise = replace(cast("Promise", self.promise), epsilon=epsilon)
-        over = cast("Spend", self.account).raised(epsilon)
+        over = cast("Filter", self.account).raised(epsilon)
         return Contract(promise, over, over, covered=self.covered), over.used_up(totals)
 
     def most(self, *, alone: bool = False) -> Reading | None:
-        """All that the filter lets through; ``alone`` to those who know all masks: Theorem 23 (B)."""
-        return _most(self, alone)
+        """All that the filter lets through, proven: the promise, or what a published plan comes to.
+
+        ``alone`` is to those who know all masks: Theorem 23 (B).
+        """
+        if self.promise is None or self.filter is None:
+            return None
+        found = self.filter.most(alone=alone)
+        promised = self.promise.accountant == "proven" and not alone and found.epsilon
+        return found._replace(epsilon=self.promise.epsilon) if promised else found
 
     def group(self) -> float | None:
         """Epsilon of a person with ``promise.group`` records, Theorem 17; None where no rho is fixed beforehand."""
@@ -132,75 +116,38 @@ class Contract:
         return group_epsilon(most.rho, self.promise.delta, self.promise.group)
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
-        """Epsilon of charges so far: as their filter adds up, and at most all that a plan lets through (Theorem 25)."""
-        own = totals.unmasked if alone else totals
+        """Epsilon of charges so far, and at most all that the filter lets through."""
+        own, most = totals.unmasked if alone else totals, self.most(alone=alone)
         if self.promise is None or own is None:
             return None
-        if isinstance(self.guard, Spend) and self.guard.order is None:
-            return own.epsilon_gaussian(self.promise.delta)
         found = own.epsilon_proven(self.promise.delta, coarse=True)
-        most = self.most(alone=alone) if isinstance(self.guard, Count) else None
         return found if most is None else min(found, most.epsilon)
 
-    def sound(self) -> bool:
-        """Whether a plan comes to no more than was promised, by the arithmetic that calibrated it."""
-        promise = self.promise
-        if promise is None or not isinstance(self.filter, Count):
+    def affords(self, totals: Totals, events: Iterable[Event] = ()) -> bool:
+        """Whether totals and these events stay within the filter, and what a paper books within its budget.
+
+        The door, the plan and verify ask this.
+        """
+        wanted = tuple(events)
+        if self.filter is None or self.promise is None:
             return True
-        worst, most = _sum(self.filter, self.form, False), promise.epsilon * (1.0 + ROUNDING)
-        if promise.accountant == "proven":
-            return worst.epsilon_proven(promise.delta) <= most
-        if worst.alone is not None:
-            return (worst.epsilon_published(promise.delta) or math.inf) <= most
-        limit = loose_rho(promise.epsilon, promise.delta) * (1.0 + ROUNDING)
-        return worst.rho_published is not None and worst.rho_published <= limit
-
-    def keeps(self, totals: Totals) -> bool:
-        """Whether charges are at most what the filter lets through, alone too: the writer and verify ask this."""
-        return self.guard is None or _keeps(self.guard, self.form, totals)
+        return self.filter.affords(totals, wanted) and (
+            self.promise.accountant == "proven" or _booked(totals.plus(wanted), self.promise)
+        )
 
 
-@lru_cache(maxsize=SHARED)
-def _most(contract: Contract, alone: bool) -> Reading | None:
-    if contract.promise is None or contract.guard is None:
-        return None
-    if isinstance(contract.guard, Spend):
-        return contract.guard.most(alone=alone)
-    worst = _sum(contract.guard, contract.form, alone)
-    return Reading(worst.epsilon_proven(contract.promise.delta), worst.rho)
-
-
-@lru_cache(maxsize=SHARED)
-def _sum(filter: Count, form: str, alone: bool) -> Totals:
-    """Sum of all planned events, its kappa at the limit."""
-    planned = [(alone_of(event) if alone else event, count) for event, count in filter.planned]
-    worst = Totals.of(planned, form)
-    if worst.kappa:
-        if math.isfinite(filter.kappa):
-            worst.kappa = filter.kappa
-        else:
-            worst.mu_squared = math.inf
-    return worst
-
-
-@lru_cache(maxsize=SHARED)
-def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
-    if isinstance(filter, Spend):
-        return filter.affords(totals, ())
-    pairs = [(totals, _sum(filter, form, False)), (totals.unmasked, _sum(filter, form, True))]
-    return all(
-        bool(np.all(getattr(spent, name) <= getattr(worst, name) * (1.0 + ROUNDING)))
-        for spent, worst in pairs
-        if spent is not None
-        for name in ("rho", "curve", "mu_squared")
-    )
+def _booked(totals: Totals, promise: Promise) -> bool:
+    """Whether totals come to no more than was promised by the arithmetic of their paper."""
+    if totals.alone is not None:
+        return (totals.epsilon_published(promise.delta) or math.inf) <= promise.epsilon * (1.0 + ROUNDING)
+    most = loose_rho(promise.epsilon, promise.delta) * (1.0 + ROUNDING)
+    return totals.rho_published is not None and totals.rho_published <= most
 
 
 class Step(NamedTuple):
-    """A charge: its event, what is left of the plan and the totals behind it, and how its line in a ledger begins."""
+    """A charge: its event, the totals behind it, and how its line in a ledger begins."""
 
     event: Event
-    left: Left
     totals: Totals
     line: bytes
 
@@ -219,14 +166,13 @@ class MemoryLedger:
         Round of the first refusal, after which nothing is afforded.
     """
 
-    __slots__ = ("_left", "_over", "contract", "events", "refused_at", "totals")
+    __slots__ = ("_over", "contract", "events", "refused_at", "totals")
 
     def __init__(self, contract: Contract) -> None:
         self.contract, self.totals, self.events = contract, empty(contract.form), 0
         self.refused_at: int | None = None
-        self._left = contract.filter.whole if isinstance(contract.filter, Count) else ()
-        # filters of all starts of the run, and of all runs of the account
-        self._over = tuple(filter for filter in (contract.run, contract.account) if filter is not None)
+        # filters of all runs of the account
+        self._over: tuple[Filter, ...] = () if contract.account is None else (contract.account,)
 
     @property
     def spent(self) -> Totals:
@@ -234,31 +180,13 @@ class MemoryLedger:
         return self.totals
 
     def affords(self, events: Iterable[Event]) -> bool:
-        """Whether these events still fit the contract; once something was refused, nothing does.
-
-        Uncovered if the plan covers one of them at no count: a fault of the method, told by public values alone.
-        """
+        """Whether these events still fit the contract; once something was refused, nothing does."""
         wanted = tuple(events)
-        fits = self._fits(self.contract.filter, wanted)
-        if self.refused_at is not None or not fits:
+        if self.refused_at is not None or self.events + len(wanted) > MOST_DRAWS:
             return False
-        return all(over.affords(self.spent, wanted) for over in self._over)
-
-    def renew(self, slots: Count) -> None:
-        """Go on with the slots of a changed start: Theorem 31. Promise and limit of the run stay, and count kappa.
-
-        RunError if the contract has no limit for all starts of the run.
-        """
-        if self.contract.run is None:
-            raise RunError("a start was planned anew, and its contract has no limit for the whole run")
-        self.contract, self._left = replace(self.contract, filter=replace(slots, kappa=math.inf)), slots.whole
-
-    def _fits(self, filter: Count | Spend | None, events: tuple[Event, ...]) -> bool:
-        if (self._over or isinstance(filter, Spend)) and self.events + len(events) > MOST_DRAWS:
-            return False
-        if isinstance(filter, Count):
-            return filter.affords(self._left, self.totals, events)
-        return filter is None or filter.affords(self.totals, events)
+        return self.contract.affords(self.totals, wanted) and all(
+            over.affords(self.spent, wanted) for over in self._over
+        )
 
     def refuse(self, round: int) -> None:
         """Refuse every further charge, for good (docs/proofs.md, Theorem 5)."""
@@ -277,44 +205,30 @@ class MemoryLedger:
     def state(self) -> Hashable:
         """What charges depend on: ledgers of equal states are charged alike; one that others may charge is alone."""
         alone = id(self) if self._over else None
-        return id(self.contract), self._left, id(self.totals), self.events, self.refused_at, alone
+        return id(self.contract), id(self.totals), self.events, self.refused_at, alone
 
     def _steps(self, round: int, events: tuple[Event, ...]) -> tuple[Step, ...]:
         """What charging these events comes to."""
         if not self.affords(events):
             raise RunError(f"a charge in round {round} exceeds the budget")
         found: list[Step] = []
-        left, totals = self._left, self.totals
+        totals = self.totals
         for event in events:
-            found.append(step := self._step(round, event, left, totals))
-            left, totals = step.left, step.totals
+            totals = grown(totals, event)
+            found.append(Step(event, totals, self._line(round, event, totals)))
         return tuple(found)
-
-    def _step(self, round: int, event: Event, left: Left, totals: Totals) -> Step:
-        """What charging an event comes to behind these."""
-        totals = grown(totals, event)
-        return Step(event, self._next(left, event), totals, self._line(round, event, totals))
 
     def _line(self, round: int, event: Event, totals: Totals) -> bytes:
         """Beginning of the line of a charge."""
         return b""
 
     def _follow(self, round: int, step: Step) -> None:
-        """Take an event from what is left, and add it to the totals."""
-        self._left, self.totals = step.left, step.totals
-        self.events += 1
+        """Add an event to the totals."""
+        self.totals, self.events = step.totals, self.events + 1
 
     def _count(self, event: Event) -> None:
         """Take in an event whose line is there."""
-        MemoryLedger._follow(self, BEFORE, Step(event, self._next(self._left, event), grown(self.totals, event), b""))
-
-    def _next(self, left: Left, event: Event) -> Left:
-        if not isinstance(self.contract.filter, Count):
-            return left
-        taken = self.contract.filter.take(left, (event,))
-        if taken is None:
-            raise RunError("more was charged than the plan has")
-        return taken
+        self.totals, self.events = grown(self.totals, event), self.events + 1
 
 
 def affording(ledgers: Sequence[MemoryLedger], events: tuple[Event, ...]) -> list[bool]:

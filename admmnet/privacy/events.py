@@ -24,6 +24,7 @@ Booked: TypeAlias = Annotated[float, Meta(ge=0.0, le=LARGEST)]
 Natural: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 """Beyond 2^53 floats stop telling integers apart."""
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
+LAMS = ("quadratic",)
 SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
 Sampling: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(SAMPLINGS)})]
 
@@ -52,8 +53,9 @@ class ObjectivePerturbation:
     """The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L)."""
     noise_share: Share | None = None
     """epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99."""
-    one_sided: bool = False
-    """The loss's slope has one sign for each record: Theorem 26, where its K is small enough; else Theorem 3."""
+    lam: str | None = None
+    """Form of Theorem 26's lam that it is charged by, of ``LAMS``; None where the loss's slope has not one sign for
+    each record: then Theorem 3 alone."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,8 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
         raise RequestError(f"{mechanism}: {said(error, values)}") from None
     if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (event.objective_sigma is None):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
+    if isinstance(event, ObjectivePerturbation) and event.lam not in (None, *LAMS):
+        raise RequestError(f"{mechanism}: lam must be one of {', '.join(LAMS)}, got {short(event.lam)}")
     if isinstance(event, DiscreteGaussian):
         _check_discrete(event)
     if isinstance(event, SubsampledGaussian) and event.sampling not in SAMPLINGS:

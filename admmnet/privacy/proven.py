@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import NamedTuple
+from statistics import NormalDist
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -46,14 +47,8 @@ def cost(event: Event) -> EventCost:
             if isinstance(event, DiscreteGaussian) and event.parts > 1:
                 rho = math.nextafter(rho, math.inf)  # Theorem 19, (P12): more than several parts add
             curve = rho * ORDERS
-        case kinds.Laplace():
-            rho, curve = _pure(event.sensitivity / event.scale)
-        case kinds.AboveThreshold():
-            rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
-        case kinds.GammaNorm():
-            rho, curve = _pure(gamma_norm_epsilon(event))
-        case kinds.GammaNormVector():
-            rho, curve = _pure(event.rate * event.sensitivity)
+        case kinds.Laplace() | kinds.AboveThreshold() | kinds.GammaNorm() | kinds.GammaNormVector():
+            rho, curve = _pure(cast("float", pure_of(event)))
         case kinds.SubsampledGaussian():
             rho, curve = subsampled.rho(event), subsampled.curve(event)
         case kinds.NoRecords():
@@ -115,7 +110,7 @@ def stretch(event: ObjectivePerturbation) -> float:
     k = 2.0 * event.sigma / event.sensitivity / event.records * (event.curvature / event.convexity) * ROUNDED
     k *= 4.0 if event.logistic else 1.0
     most = 1.5 if event.logistic else 0.8
-    if not (event.one_sided and k <= most):  # nan fails, too
+    if not (event.lam is not None and k <= most):  # nan fails, too
         return math.inf
     if event.logistic:
         return (1.0 + 0.3 * max(0.0, k - 0.79) ** 2) * ROUNDED
@@ -127,5 +122,34 @@ def gaussian_mu_squared(event: Event) -> float:
     if isinstance(event, ObjectivePerturbation):
         lam = stretch(event)
         return max((lam * (event.sensitivity / event.sigma)) ** 2, LEAST) if lam < math.inf else lam
+    if (epsilon := pure_of(event)) is not None:
+        return max(pure_mu(epsilon) ** 2, LEAST)
     near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
     return 2.0 * cost(event).rho if near else math.inf
+
+
+def pure_of(event: Event) -> float | None:
+    """Epsilon of an event that is epsilon-DP by itself, at delta 0; None of any other."""
+    match event:
+        case kinds.Laplace():
+            return event.sensitivity / event.scale
+        case kinds.AboveThreshold():
+            return event.epsilon_threshold + event.epsilon_query
+        case kinds.GammaNorm():
+            return gamma_norm_epsilon(event)
+        case kinds.GammaNormVector():
+            return event.rate * event.sensitivity
+    return None
+
+
+def pure_mu(epsilon: float) -> float:
+    """Return mu of a Gaussian pair that costs no less than any pure epsilon: docs/proofs.md Theorem 32.
+
+    2 Phi^-1(1/(1 + e^-epsilon)), which is concave: sqrt(pi/2) epsilon is never below it. inf beyond epsilon 700.
+    """
+    if epsilon > 700.0:
+        return math.inf
+    slope = math.sqrt(0.5 * math.pi) * epsilon * ROUNDED
+    if epsilon < 1e-3:  # its quantile would lose digits
+        return slope
+    return min(slope, -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(epsilon))) * ROUNDED)

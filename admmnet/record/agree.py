@@ -62,7 +62,7 @@ def _entry_faults(account: VerifiedLedger, entry: AgentEntry, releases: int | No
     if releases is not None and entry.releases != releases:
         yield f"agent {agent}: releases is {entry.releases}, metrics.csv says {releases}"
     refused, last = entry.refused_at, account.last
-    if refused is not None and not account.resumed and last > refused:
+    if refused is not None and last > refused:
         yield f"agent {agent}: refused_at is {refused}, its ledger has a charge of round {last}"
 
 

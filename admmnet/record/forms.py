@@ -112,7 +112,7 @@ class Privacy(FileForm, frozen=True, kw_only=True):
     """K of `--group-size`"""
     epsilon_group: Figure | None
     """guarantee for a person with K records ([Theorem 17](proofs.md#6-the-budget)); null for K = 1, an absent agent,
-    or an `adaptive` method's filter with an order"""
+    or a filter with an order"""
     epsilon_spent: Figure | None
     """spent so far: proven epsilon of all releases"""
     epsilon_published: Figure | None

@@ -184,7 +184,7 @@ def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str)
     if any(value not in (None, 0.0) for value in troubled):
         yield "simulated trouble"
     went_on = any(note.startswith(WENT_ON) for note in summary.notes)
-    if went_on or any(own.resumed or own.changed for own in run.ledgers.values()):
+    if went_on or any(own.changed for own in run.ledgers.values()):
         yield "the run went on after an interruption, or with other members"
     if len(summary.starts) > 1 or summary.away:
         yield "the run had more than one start, or agents took no part in some rounds"

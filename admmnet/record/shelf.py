@@ -71,9 +71,9 @@ def _followed(path: Path) -> Followed | None:
     header = _line_of(first)
     if not isinstance(header, HeaderLine):
         return None
-    last = map(_line_of, lines[-4:])  # a charge, the end, and what a resume may add
+    last = map(_line_of, lines[-2:])  # a charge, and the end
     ends = [line for line in last if isinstance(line, EventLine | EndLine)]
-    rounds = [line.round for line in ends if isinstance(line, EventLine)]
+    rounds = [line.at for line in ends if isinstance(line, EventLine)]
     return Followed(header, ends[-1].total if ends else None, rounds[-1] if rounds else None)
 
 

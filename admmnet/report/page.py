@@ -133,7 +133,6 @@ def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
         "columns": _columns([agent["shown"] for agent in agents]),
         "agents": agents,
         "torn": sum(agent["account"].torn for agent in agents),
-        "resumed": sorted({k for agent in agents for k in agent["account"].resumed}),
         "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (said("away") or {}).items()],
         "far": [f"agent {i}" for i in sorted(said("far_from_others") or {}, key=int)],
         "refused": [f"agent {i} in round {one.refused_at}" for i, one in entries.items() if one.refused_at is not None],
@@ -164,7 +163,6 @@ def _agent(
         state.append(f"budget refused from round {round_}")
     state.append("ledger verified" if account.finished else "ledger verified, unfinished: no end line")
     state += ["last line cut off, counts for nothing"] * bool(account.torn)
-    state += [f"resumed from round {k}" for k in account.resumed]
     shown = {
         "agent": header["agent"],
         "records": header["records"],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from admmnet.graph.simple import Graph, parts_of
 from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.filters import Count
 from admmnet.record.journal import Centred
-from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import Plan, renewed
+from admmnet.running.plan import Plan
 from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import as_one, share
@@ -66,9 +64,7 @@ class Chain:
                 changes.append(Change(start.changed, start.members, start.edges))
         # rounds of an earlier plan are no more from the first one of a later plan on
         self._changes = {one.round: one for one in changes}
-        # a run without a limit of its own, from the first round on, goes on with what is left of its plan
-        limited = all(node.ledger.contract.run is not None or not plan.method.private for node in agents)
-        self._anew = renewed(plan.method) and (self._journal is None or limited)
+        self._anew = plan.method.planned_anew
 
     def begin(self, round: int) -> None:
         """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
@@ -160,19 +156,14 @@ class Chain:
         with blaming(kind):
             method: Method = kind(settings, facts)
             plans = [method.plan(node.id, targets[node.id]) for node in nodes]
-        contracts = [
-            contract_of(settings, own.charges, targets[node.id], len(members))
-            for node, own in zip(nodes, plans, strict=True)
-        ]
-        for node, own, contract in zip(nodes, plans, contracts, strict=True):
+        for node, own in zip(nodes, plans, strict=True):  # what they may charge has stood since the first round
             agent, old = method.agent(node.id, own), node.agent
             agent.releases, agent.sent, agent.numbers = old.releases, old.sent, old.numbers
             agent.asked, agent.yes, agent.silent = old.asked, old.yes, old.silent
             node.agent, node.method = agent, method
-            if contract.promise is not None:
+            if node.ledger.contract.promise is not None:
                 weight = None if own.weight == 1.0 else own.weight
-                slots = cast("Count", contract.filter)
-                node.ledger.begin(first, slots, agent.neighbours, weight)
+                node.ledger.begin(first, agent.neighbours, weight)
         return Centred(round, first, nominal, centred.heard, centred.shift, centred.lines)
 
 
@@ -182,4 +173,4 @@ def _target(node: Node, round: int) -> Target:
     if contract.promise is None:
         return Target(float("inf"), 1.0, form=contract.form)
     promise, spent = contract.promise, node.ledger.before(round)
-    return Target(promise.epsilon, promise.delta, promise.accountant, spent, contract.run, contract.form)
+    return Target(promise.epsilon, promise.delta, promise.accountant, spent, contract.filter, contract.form)

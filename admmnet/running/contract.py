@@ -13,25 +13,17 @@ from admmnet.privacy.budget import SHARED, Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import EVENTS, check, relation_of
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 
 
-def contract_of(
-    config: MethodSettings, charges: Charges, target: Target, agents: int, *, over: str = "account"
-) -> Contract:
+def contract_of(config: MethodSettings, charges: Charges, target: Target, agents: int) -> Contract:
     """Contract of an agent whose run plans these charges, under what its settings ask for.
 
-    The target's filter is ``over`` all runs of an ``account``, all starts of this ``run``, or ``both``. RequestError if
-    the plan comes to more than was promised, or its relation is not that of the account.
+    RequestError if the plan comes to more than was promised, or its relation is not that of a network.
     """
     kind: type[Method] = config.chosen_method
     if not kind.private:
         return Contract(form=str(config.method), covered=kind.covered)
-    if kind.adaptive and target.accountant == "published":
-        raise RequestError(
-            f"accountant = 'published' does not go with algorithm = {config.algorithm!r}, which is adaptive: the "
-            "papers' arithmetic has no filter for questions that no plan lists; give accountant = 'proven'"
-        )
     rows: Any = charges if type(charges) is tuple else [charges]
     for row in rows:
         whole = type(row) is tuple and len(row) == 2 and type(row[0]) in EVENTS.values() and type(row[1]) is int
@@ -42,8 +34,7 @@ def contract_of(
             )
         check(row[0])
     colluders = config.colluders if config.trust == "masked" else None
-    given = target, colluders, config.group_size, agents, over
-    contract, kept = _contract(charges, *given, adaptive=kind.adaptive, covered=kind.covered)
+    contract, kept = _contract(charges, target, colluders, config.group_size, agents, covered=kind.covered)
     if agents > 1 and contract.adjacency != "replace-one":
         raise RequestError(
             f"algorithm = {config.algorithm!r} plans an event that is proven for {contract.adjacency} alone, but a "
@@ -59,25 +50,17 @@ def contract_of(
 
 @lru_cache(maxsize=SHARED)  # agents with the same facts share a contract
 def _contract(
-    charges: Charges,
-    target: Target,
-    colluders: int | None,
-    group: int,
-    agents: int,
-    over: str,
-    *,
-    adaptive: bool,
-    covered: bool,
+    charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, covered: bool
 ) -> tuple[Contract, bool]:
     """Contract, and whether its plan comes to no more than was promised."""
     relations = [relation_of(event) for event, _ in charges]
     relation = next((one for one in relations if one != "replace-one"), "replace-one")
     promise = Promise(target.epsilon, target.delta, target.accountant, relation, group, colluders)
     parts = 1 if colluders is None else agents - colluders
-    own = target.epsilon, target.delta
-    worst = target.worst(charges)  # with what comes before the plan, which the filter counts, too
-    filter = Spend.of(*own, worst, parts) if adaptive else Count.of((*target.before, *charges), *own)
-    account, run = (target.account if over in (one, "both") else None for one in ("account", "run"))
-    contract = Contract(promise, filter, account, target.form, covered, run)
-    fits = target.accountant != "proven" or target.allows(worst)
-    return contract, fits and contract.sound()
+    worst = target.worst(charges)  # with what comes before the plan, which the filter adds up, too
+    if target.accountant == "proven":
+        own, kept = Filter.of(target.epsilon, target.delta, worst, parts), target.allows(worst)
+    else:
+        own, kept = Filter.published(target.delta, worst), True
+    contract = Contract(promise, own, target.account, target.form, covered)
+    return contract, kept and contract.affords(worst)

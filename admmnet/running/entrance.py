@@ -102,11 +102,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         taken = None if source is None else source.taken
         public = Public(counts, width, data.task, data.classes, data.raw, taken, data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
-        lasting = world.start is not None and not world.shared_folder and not run.seeded
-        changing = (faults.offline is not None and not config.baseline) or lasting
         accounted = any(one.get("account") is not False for one in there)
         method, agents, contracts, prologue = decide(
-            settings, graph, world, owners, public, accounts, wish, changing=changing, accounted=accounted
+            settings, graph, world, owners, public, accounts, wish, accounted=accounted
         )
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.sections.data):
             failing.close()  # they are opened again

@@ -16,8 +16,7 @@ from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door, answer_all
 from admmnet.methods.agent import Contact, check_vector
 from admmnet.methods.base import Agent, Closing, Method
-from admmnet.methods.blame import asking, defined
-from admmnet.privacy.filters import Uncovered
+from admmnet.methods.blame import asking
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.radius import MOST, clip, clip_rows
@@ -51,7 +50,7 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Proposal:
     except StopIteration as done:
         vector: NDArray[Any] | None = done.value
     except RequestError as error:
-        place = asking(steps) or (defined(type(method), "plan") if isinstance(error, Uncovered) else "")
+        place = asking(steps)
         raise RequestError(f"{place}: {error}" if place else str(error)) from None
     if door.outbox is not None and door.outbox.silent(round):
         return None  # whatever a method makes of a refusal: the round was another one in an earlier start

@@ -26,11 +26,11 @@ from admmnet.methods.encoding_rule import Prologue, Taken, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.budget import empty
+from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.running.accounts import check_gaussian, check_promise
 from admmnet.running.contract import contract_of
@@ -97,6 +97,13 @@ class Plan(Struct, frozen=True, dict=True):
             return SINGLE_SITE_LOSSES[self.settings.loss]
         return get_loss(self.settings.loss, self.settings.loss_width)
 
+    def worst(self, agent: int) -> Totals | None:
+        """Sum of all that one of this process's agents is planned to charge; None without a budget."""
+        if self.contracts[agent].promise is None:
+            return None
+        target = target_of(self.settings, agent, self.accounts.get(agent))
+        return replace(target, before=self.prologue.before(agent, target)).worst(self.agents[agent].charges)
+
     @property
     def rounds(self) -> int:
         """Rounds that are planned."""
@@ -131,14 +138,13 @@ def decide(
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
     wish: Wish = Wish(),  # noqa: B008
     *,
-    changing: bool = False,
     accounted: bool = True,
 ) -> tuple[Method, dict[int, AgentPlan], dict[int, Contract], Prologue]:
     """Method, plans and contracts of this process's agents, and what comes before the first round, in ``as_one``.
 
     All follows from public facts, and from accounts.
 
-    ``changing`` says that members of the run will change, ``accounted`` that somebody has an account.
+    ``accounted`` says that somebody has an account.
     RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
     """
     kind, mine = settings.chosen_method, owners[world.rank]
@@ -150,10 +156,9 @@ def decide(
     planned, contracts = dict[int, AgentPlan](), dict[int, Contract]()
     with blaming(kind):
         method = kind(settings, prologue.rest(facts))
-        anew = changing and renewed(method) and kind.private
         for i, target in targets.items():
             own = replace(target, before=prologue.before(i, target))
-            planned[i], contracts[i] = _planned(settings, method, i, own, accounts.get(i), anew)
+            planned[i], contracts[i] = _planned(settings, method, i, own, accounts.get(i))
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
         ratio = {i: float(plan.noise) for i, plan in planned.items()}
 
@@ -168,16 +173,14 @@ def decide(
 
 
 def _planned(
-    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None, anew: bool
+    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None
 ) -> tuple[AgentPlan, Contract]:
     """Plan on top of what an account has spent, and contract; a new account's filter is that of this first plan.
-
-    So is the limit of a run whose changed starts are planned ``anew``, if it has no account.
 
     The method says what it can charge. The contract is made here, from what was promised. RequestError if the account
     adds up costs for another relation, or the plan exceeds what was promised.
     """
-    if (anew and account is None) or (account is not None and account.fresh):
+    if account is not None and account.fresh:
         first = method.plan(agent, replace(target, spent=None, account=None))
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
@@ -185,22 +188,14 @@ def _planned(
             worst.curve = Target(target.epsilon, target.delta).nominal_rho() * ORDERS
         if settings.account_order or not first.charges:
             worst.mu_squared = math.inf
-        limit = Spend.of(target.epsilon, target.delta, worst, parts)
-        target = replace(target, account=limit, spent=target.spent or empty(target.form))
-        if account is not None:
-            account.filter = limit
+        account.filter = Filter.of(target.epsilon, target.delta, worst, parts, account=True)
+        target = replace(target, account=account.filter, spent=target.spent or empty(target.form))
     elif account is not None and target.order is None:
         check_gaussian(account, method, agent, target, asked=settings.account_order)
     plan = method.plan(agent, target)
     if not isinstance(plan, AgentPlan):
         raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
-    over = "account" if not anew else "run" if account is None else "both"
-    contract = contract_of(settings, plan.charges, target, len(method.facts.counts), over=over)
+    contract = contract_of(settings, plan.charges, target, len(method.facts.counts))
     if account is not None:
         check_promise(account, method, contract)
     return plan, contract
-
-
-def renewed(method: Method) -> bool:
-    """Whether changed starts are planned anew; one that is adaptive has no plan, and its filter is the limit."""
-    return method.planned_anew and not method.adaptive

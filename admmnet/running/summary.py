@@ -224,7 +224,7 @@ def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
     RunError if more was spent than its contract lets through: a fault of ours, and no figure is shown then.
     """
     ledger, contract = node.ledger, node.ledger.contract
-    if not contract.keeps(ledger.totals):
+    if not contract.affords(ledger.totals):
         raise RunError(
             f"agent {node.id} has spent more than its contract allows: please report it; its ledger shows each charge"
         )

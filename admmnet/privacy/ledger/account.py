@@ -17,7 +17,7 @@ from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, RestoredLine, Total, event_bytes, total_line
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, mend, open_plain
@@ -45,10 +45,10 @@ class AccountFile:
         What was charged before this run began: its noise is calibrated on top of that.
     place : str
         Digest of the last line before this run, ``lines.NOTHING`` in a new account.
-    filter : Spend or None
+    filter : Filter or None
         Filter of all its runs, at this run's epsilon: order, kappa and parts are those of the first run; a larger
         epsilon lowers kappa for good. None in a new account, whose first plan fixes them.
-    began : Spend or None
+    began : Filter or None
         The same when this run began: its plan and its header say this one, whatever other runs have done since.
     adjacency : str or None
         Relation of all its costs; None in a new account.
@@ -62,8 +62,8 @@ class AccountFile:
         If the file does not verify.
     """
 
-    filter: Spend | None
-    began: Spend | None
+    filter: Filter | None
+    began: Filter | None
 
     def __init__(
         self,

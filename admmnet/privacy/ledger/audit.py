@@ -17,9 +17,9 @@ from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import checks, form
-from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, ResumeLine, RunLine, StartLine, Total, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, RunLine, StartLine, Total, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, ending, is_torn, is_whole
 from admmnet.types import BEFORE
 
@@ -30,7 +30,7 @@ class Start:
 
     previous: str = NOTHING
     events: int = 0
-    filter: Spend | None = None
+    filter: Filter | None = None
     """Of all runs of the account, as this one's line states it."""
     totals: Totals = field(default_factory=partial(empty, "proven"))
     """Of the events before it."""
@@ -39,11 +39,10 @@ class Start:
 
 
 class Changed(NamedTuple):
-    """A start that was planned anew: its first round, the events before it, and its slots."""
+    """A start that was planned anew: its first round, and the events before it."""
 
     round: int
     events: int
-    slots: Count
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,6 @@ class VerifiedLedger:
     """Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing."""
     starts: tuple[Start, ...] = (Start(),)
     """Where its run began; in an account, where every run began."""
-    resumed: tuple[int, ...] = ()
-    """Rounds from which a private run went on after an interruption."""
     changed: tuple[Changed, ...] = ()
     """Starts that were planned anew."""
     account: str | None = None
@@ -157,10 +154,10 @@ def read(
         header = checks.header_line(raw)
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
-        totals, left, payer, facts = empty(reading.form), _whole(reading), reading, checks.LedgerFacts.of(header)
+        totals, payer, facts = empty(reading.form), reading, checks.LedgerFacts.of(header)
         total, before = Total(**total_line(totals, reading)), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        starts, resumed, changed = [Start(filter=reading.account, totals=totals)], list[int](), list[Changed]()
+        starts, changed = [Start(filter=reading.account, totals=totals)], list[Changed]()
         finished, count, last_round, last, charged, head = False, 0, EARLIEST, BEFORE, -1, None
         seen(raw, before, starts[0])
         for number, data in lines:  # noqa: B007 (a fault names it)
@@ -170,17 +167,16 @@ def read(
                 if finished:
                     raise CheckFailed("stands behind the end line")
                 charge, event, totals = costed(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
-                left = checks.taken(reading, left, event)
-                if charge.round < last_round:
-                    raise CheckFailed(f"round {charge.round} stands behind round {last_round}")
+                if (at := charge.at) < last_round:
+                    raise CheckFailed(f"round {at} stands behind round {last_round}")
                 total, payer, count = charge.total, reading, count + 1
-                last_round, last, charged = charge.round, max(last, charge.round), max(-1, charge.round)
-                found = charge.round, event
+                last_round, last, charged = at, max(last, at), max(-1, at)
+                found = at, event
                 if keep:
-                    events.append((charge.round, event, {**msgspec.to_builtins(charge), "previous": before}))
+                    events.append((at, event, {**msgspec.to_builtins(charge), "previous": before}))
             else:
                 line: Line = decode(Line, data)  # type: ignore[arg-type]
-                if finished and not isinstance(line, ResumeLine):  # a run may die between its end lines and its summary
+                if finished:
                     raise CheckFailed("stands behind the end line")
                 if getattr(line, "previous", None) != before:
                     raise CheckFailed("does not follow from the line before (changed, removed or swapped lines)")
@@ -195,15 +191,8 @@ def read(
                 elif isinstance(line, StartLine):
                     if account or line.round <= charged or line.round < last_round:
                         raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")
-                    payer = reading = checks.start_contract(line, header, reading)
-                    left, last_round = _whole(reading), line.round
-                    changed.append(found := Changed(line.round, count, cast("Count", reading.filter)))
-                elif isinstance(line, ResumeLine):
-                    if header.noise != "private":  # a seed makes the same noise again
-                        raise CheckFailed("is not the resumption of a private run")
-                    checks.hold_stage(line.round, facts)
-                    finished = False
-                    resumed.append(line.round)
+                    last_round = line.round
+                    changed.append(found := Changed(line.round, count))
                 elif isinstance(line, form.RestoredLine):
                     if not account or header.noise != "private":
                         raise CheckFailed("stands in no account of secret noise")
@@ -220,7 +209,7 @@ def read(
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
         finished = finished and not torn
-        kept = tuple(starts), tuple(resumed), tuple(changed), head, number, before
+        kept = tuple(starts), tuple(changed), head, number, before
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
         return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, torn, *kept)
     except (CheckFailed, OSError) as error:
@@ -228,7 +217,3 @@ def read(
 
 
 _NO_LINK = b'%b"}' % NO_DIGEST.encode()
-
-
-def _whole(contract: Contract) -> tuple[int, ...]:
-    return contract.filter.whole if isinstance(contract.filter, Count) else ()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec import structs, to_builtins
 
 from admmnet.errors import AdmmnetError, CheckFailed, short
 from admmnet.forms import decode, encode
+from admmnet.privacy import subsampled
 from admmnet.privacy.budget import SHARED, Totals, grown
 from admmnet.privacy.contract import STAGES, Contract, Promise
+from admmnet.privacy.discrete import most_excess
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -23,13 +24,12 @@ from admmnet.privacy.events import (
     parameters,
     relation_of,
 )
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.form import (
     EventLine,
     HeaderLine,
     RestoredLine,
     RunLine,
-    StartLine,
     event_bytes,
     event_line,
     filter_of,
@@ -56,19 +56,16 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     promise = None
     if epsilon is not None and delta is not None:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
-    try:
-        filters = (filter_of(one, line.budget) for one in (line.filter, line.account_filter, line.run_filter))
-        own, over, run = cast("tuple[Count | Spend | None, Spend | None, Spend | None]", tuple(filters))
-        contract = Contract(promise, own, over, line.method, line.covered is None, run)
-        sound = contract.sound()
-    except ArithmeticError:
-        sound = False
-    except AdmmnetError as error:
-        raise CheckFailed(f"filter: {error}") from None
-    if not sound:
-        raise CheckFailed(f"its plan comes to more than the budget's epsilon, {epsilon!r}")
-    if (promise is None) != (contract.filter is None) or (account and contract.account is None):
+    own, over = (None if delta is None else filter_of(one, delta) for one in (line.filter, line.account_filter))
+    contract = Contract(promise, own, over, line.method, line.covered is None)
+    if (promise is None) != (own is None) or (account and over is None):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
+    try:
+        kept = promise is None or all(_kept(one, promise) for one in (own, over) if one is not None)
+    except ArithmeticError:
+        kept = False
+    if not kept:
+        raise CheckFailed(f"its filter lets through more than the budget's epsilon, {epsilon!r}")
     expected = stated(contract)
     clipped, right = line.delta_clipping, expected["delta_clipping"]
     if right is not None and (clipped is None or not _close(clipped, right)):
@@ -80,15 +77,17 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     return _shared(contract)
 
 
-def start_contract(line: StartLine, header: HeaderLine, before: Contract) -> Contract:
-    """Contract of a changed start: other slots within the limit of the run, Theorem 31."""
-    try:
-        slots = filter_of(line.filter, header.budget)
-    except AdmmnetError as error:
-        raise CheckFailed(f"filter: {error}") from None
-    if before.run is None or not isinstance(slots, Count):
-        raise CheckFailed("is a start that was planned anew, and the header has no run_filter")
-    return _shared(replace(before, filter=slots))
+def _kept(filter: Filter, promise: Promise) -> bool:
+    """Whether all that a filter lets through is within the budget; a published one is held by its charges alone."""
+    if filter.kappa > most_excess(promise.epsilon, promise.delta) * (1.0 + TOLERANCE):
+        return False
+    if promise.accountant == "published":
+        return True
+    most = promise.epsilon * (1.0 + TOLERANCE)
+    if filter.steps is not None:
+        return filter.order is None and subsampled.epsilon_proven(filter.steps, promise.delta) <= most
+    right = Filter.keeping(promise.epsilon, promise.delta, filter.order, filter.kappa)
+    return filter.limit <= right.limit * (1.0 + TOLERANCE)
 
 
 @lru_cache(maxsize=SHARED)
@@ -140,24 +139,11 @@ def hold_stage(round: int, facts: LedgerFacts) -> None:
         raise CheckFailed(f"round {round} is of a stage that its header has not: {list(facts.stages)}")
 
 
-def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
-    """What a plan leaves after an event, which it has planned."""
-    if not isinstance(contract.filter, Count):
-        return left
-    try:
-        found = contract.filter.take(left, (event,))
-    except AdmmnetError as error:
-        raise CheckFailed(str(error)) from None
-    if found is None:
-        raise CheckFailed(f"{event.mechanism}: more of it is charged than its plan has")
-    return found
-
-
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
 def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
-    hold_stage(line.round, facts)
+    hold_stage(line.at, facts)
     event = _event(line, facts.records)
     if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")
@@ -168,8 +154,8 @@ def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts)
             raise CheckFailed(f"colluders is {event.colluders}, the header's is {facts.colluders or 0}")
     try:
         totals = grown(totals, event)
-        if event_bytes(line.round, event, totals, contract, line.previous) != data:
-            _compare(*map(to_builtins, (line, event_line(line.round, event, totals, contract))))
+        if event_bytes(line.at, event, totals, contract, line.previous) != data:
+            _compare(*map(to_builtins, (line, event_line(line.at, event, totals, contract))))
     except ArithmeticError:
         raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None
     return line, event, totals
@@ -222,6 +208,6 @@ def _close(wrong: float, right: float) -> bool:
 
 def hold_budget(contract: Contract, totals: Totals) -> None:
     """Hold totals against the filter by which they were guarded."""
-    if not contract.keeps(totals):
+    if not contract.affords(totals):
         spent = totals.epsilon_proven(contract.delta or 1.0)
         raise CheckFailed(f"epsilon_spent comes to {spent!r}, above the limit of the header's filter")

@@ -15,7 +15,6 @@ from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, grown
 from admmnet.privacy.contract import MemoryLedger, Step
 from admmnet.privacy.events import Event, from_parameters
-from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import audit, form
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
@@ -100,7 +99,7 @@ class Ledger(MemoryLedger):
         self.charged, self._paid, self._ended, self._fresh = BEFORE, 0, False, bytearray()
         self.void: tuple[int, int] | None = None
         self._spanned = self.totals if account is None else account.past
-        self._changed: dict[int, tuple[Totals, Count]] = {}  # starts of the run so far that were planned anew
+        self._changed: dict[int, Totals] = {}  # spent before the starts of the run so far that were planned anew
         header = header if account is None else replace(header, account=account.place)
         if since is None or not (since.last or self.path.exists()):
             create(self.path, "ledger", first := encode(header.line()), durable=file.durable)
@@ -130,8 +129,7 @@ class Ledger(MemoryLedger):
             self._lines, previous = self._lines + 1, digest
             there = digest if self._lines == since.before + 1 else there
             if isinstance(found, audit.Changed):
-                self._changed[found.round] = self._spanned, found.slots
-                self.renew(found.slots)
+                self._changed[found.round] = self._spanned
             elif isinstance(found, tuple):
                 self._count(found[1])
 
@@ -162,15 +160,15 @@ class Ledger(MemoryLedger):
                 self._over += (self._account.filter,)
         for place, line in enumerate(missing, start=stand):
             if isinstance(line, form.StartLine):
-                slots = cast("Count", form.filter_of(line.filter, header.line().budget))
-                self.begin(line.round, slots, line.neighbours, line.weight)
+                self.begin(line.round, line.neighbours, line.weight)
                 continue
             event = from_parameters(line.mechanism, dict(line.parameters))
             if not self._paid and not self.affords([event]):  # another run has used the account since
-                self.void = line.round, place
-                self.refuse(line.round)
+                self.void = line.at, place
+                self.refuse(line.at)
                 break
-            self._follow(line.round, self._step(line.round, event, self._left, self.totals))
+            totals = grown(self.totals, event)
+            self._follow(line.at, Step(event, totals, self._line(line.at, event, totals)))
         if missing:
             self.commit()
 
@@ -207,34 +205,15 @@ class Ledger(MemoryLedger):
 
     def before(self, round: int) -> Totals:
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
-        return self._changed[round][0] if round in self._changed else self._spanned
+        return self._changed.get(round, self._spanned)
 
-    def begin(self, round: int, slots: Count, neighbours: tuple[int, ...], weight: float | None) -> None:
-        """Go on under the slots of a changed start, which are written down, once.
-
-        Raises
-        ------
-        RequestError
-            If the run had other slots in it before it was interrupted.
-        """
-        if self._ended:
+    def begin(self, round: int, neighbours: tuple[int, ...], weight: float | None) -> None:
+        """Go on in a changed start, which is written down, once."""
+        if self._ended or round in self._changed:
             return
-        if round not in self._changed:
-            self._changed[round] = self._spanned, slots
-            self.renew(slots)
-            line = form.StartLine(
-                round=round,
-                neighbours=neighbours,
-                weight=weight,
-                filter=cast("form.Planned", form.filter_line(slots)),
-                previous=self.chain.previous,
-            )
-            self._append(encode(line))
-        elif self._changed[round][1].planned != slots.planned:
-            raise RequestError(
-                f"the ledger {self.path} has another plan from round {round} on than this run: resume with the "
-                "run's own records, settings and version of admmnet, or run anew"
-            )
+        self._changed[round] = self._spanned
+        line = form.StartLine(round=round, neighbours=neighbours, weight=weight, previous=self.chain.previous)
+        self._append(encode(line))
 
     def take(self) -> bytes:
         """Return lines since the last ``commit`` that were not taken before: they stand in the journal first."""

@@ -10,17 +10,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed
 from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import EARLIEST, Contract, Promise
+from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
 from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.discrete import most_excess
-from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, from_parameters, parameters
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.events import (
+    Booked,
+    Event,
+    Natural,
+    Number,
+    Positive,
+    Sampling,
+    Share,
+    SubsampledGaussian,
+    parameters,
+)
+from admmnet.privacy.filters import Filter
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
 Form: TypeAlias = Literal["proven", "published"]
@@ -29,22 +38,30 @@ NO_DIGEST = "0" * 64
 """Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
 
 
-class Planned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="count"):
-    """Theorem 25: these events, at most so often, and nothing else."""
+class Sampled(Struct, frozen=True, forbid_unknown_fields=True):
+    """Steps on sampled batches, as of the event `subsampled-gaussian`."""
 
-    planned: tuple[tuple[str, dict[str, float | int | bool | str], Natural], ...]
-    """mechanism, parameters that bound its events, and how often"""
+    noise_multiplier: Positive
+    rate: Share
+    steps: Natural
+    sampling: Sampling
 
 
-class Limit(Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="spend"):
-    """Theorem 5: a limit that was fixed before the first round, of a method that is `adaptive` and of an account."""
+class Limit(Struct, frozen=True, forbid_unknown_fields=True):
+    """Theorem 5: a limit that was fixed before the first draw, in one of three currencies."""
 
     order: Annotated[float, Meta(gt=1.0)] | None
-    """Renyi order of the sums; `null` where mu^2 and kappa are added up"""
+    """Renyi order of the sums; `null` where mu^2 and kappa are added up, or steps"""
+    limit: Booked | None
+    """most D_alpha at the order, or most mu^2; `null` of steps, and where nothing is proven"""
     kappa: Booked
     """most that (P10) of discrete noise may be"""
     parts: Natural
     """most agents less K of a masked sum, else 1"""
+    steps: Sampled | None
+    """most steps on sampled batches, and nothing else"""
+    draws: Number
+    """most draws of noise that is scaled back where it is unlikely (V10)"""
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +91,7 @@ class HeaderLine(
 ):
     """First line: who, under which promise and which relation."""
 
-    schema: Literal[3]
+    schema: Literal[4]
     """version of this form"""
     agent: Number
     neighbours: tuple[Number, ...]
@@ -91,10 +108,8 @@ class HeaderLine(
     """most that scaling back unlikely noise adds to delta (V10)"""
     accountant: Form
     """arithmetic that calibrates and guards"""
-    filter: Planned | Limit | None = None
-    """charges that the run may make, below"""
-    run_filter: Limit | None = None
-    """the same of all starts, where changed ones are planned anew; `filter` is then the first's"""
+    filter: Limit | None = None
+    """the most that the run may charge, below"""
     account_filter: Limit | None = None
     """the same of all runs of the account, fixed by its first"""
     group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
@@ -138,11 +153,14 @@ class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
     """sha256 of the bytes of the line before, without its newline"""
 
 
-class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="event"):
+class EventLine(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="event"
+):
     """What was released, and what that costs."""
 
-    round: Round
-    """round of the charge, from 0; `stages` come before"""
+    round: Number | UnsetType = UNSET
+    stage: Literal["bounds", "shape", "whiten"] | UnsetType = UNSET
+    """where it was charged: in a round, from 0, or in a stage of the header's"""
     mechanism: str
     parameters: dict[str, float | int | bool | str]
     """[kind of release](#mechanisms), and the numbers that its cost depends on"""
@@ -155,6 +173,15 @@ class EventLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind
     """sums up to this event, below"""
     previous: Digest
     """sha256 of the bytes of the line before, without its newline"""
+
+    @property
+    def at(self) -> int:
+        """Round of its charge, of a stage as in ``STAGES``; CheckFailed unless it says one of both."""
+        if isinstance(self.round, int) and self.stage is UNSET:
+            return self.round
+        if self.round is not UNSET or isinstance(self.stage, UnsetType):
+            raise CheckFailed("an event has either a round or a stage")
+        return STAGES[self.stage]
 
 
 class EndLine(
@@ -175,27 +202,16 @@ class EndLine(
 class StartLine(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="start"
 ):
-    """Where other agents take part, and what the run may charge from there on was planned anew."""
+    """Where other agents take part, and noise for the rounds that are left was planned anew."""
 
-    round: Round
+    round: Number
     """first round of the start"""
     neighbours: tuple[Number, ...]
     """agents that hear it"""
     weight: Positive | None = None
     """w_i, as of the header"""
-    filter: Planned
-    """charges that it may make, within the header's `run_filter` (Theorem 31)"""
     previous: Digest
     """as of an event"""
-
-
-class ResumeLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="resume"):
-    """Where a run without a seed goes on after an interruption: charges before it stand."""
-
-    round: Round
-    """first round, or stage, that is repeated, of which nothing is charged anew"""
-    previous: Digest
-    """sha256 of the bytes of the line before, without its newline"""
 
 
 class RestoredLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="restored"):
@@ -209,7 +225,7 @@ class RestoredLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
     """sha256 of the bytes of the line before, without its newline"""
 
 
-Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | ResumeLine | RestoredLine
+Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | RestoredLine
 
 
 @dataclass(frozen=True)
@@ -240,7 +256,7 @@ class Header:
         return RunLine(**self._keys(), previous=previous)
 
     def _keys(self) -> dict[str, Any]:
-        own = {**vars(self), **stated(self.contract), "schema": 3, "unit": "record", "shards": "fixed"}
+        own = {**vars(self), **stated(self.contract), "schema": 4, "unit": "record", "shards": "fixed"}
         del own["contract"]
         return own | {"admmnet": own.pop("version")}
 
@@ -257,7 +273,6 @@ def stated(contract: Contract) -> dict[str, Any]:
         "delta_clipping": contract.delta_clipping,
         "accountant": promise.accountant,
         "filter": filter_line(contract.filter),
-        "run_filter": filter_line(contract.run),
         "account_filter": filter_line(contract.account),
         "group_size": promise.group if promise.group > 1 else None,
         "method": contract.form,
@@ -268,33 +283,22 @@ def stated(contract: Contract) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=SHARED)
-def filter_line(filter: Count | Spend | None) -> Planned | Limit | None:
+def filter_line(filter: Filter | None) -> Limit | None:
     """What a filter lets through."""
     if filter is None:
         return None
-    if isinstance(filter, Count):
-        return Planned(tuple((event.mechanism, parameters(event), count) for event, count in filter.planned))
-    return Limit(filter.alpha, float(filter.kappa), filter.parts)
+    steps = None if filter.steps is None else Sampled(**parameters(filter.steps))
+    return Limit(filter.alpha, finite(filter.limit), float(filter.kappa), filter.parts, steps, filter.draws)
 
 
-def filter_of(line: Planned | Limit | None, budget: Budget) -> Count | Spend | None:
-    """Filter of a header's ``filter``, ``run_filter`` or ``account_filter``, or of a start.
-
-    Raises
-    ------
-    RequestError
-        If a planned event is none, or kappa is above the share of the budget that it may have.
-    """
-    if line is None or budget.epsilon is None or budget.delta is None:
+def filter_of(line: Limit | None, delta: float) -> Filter | None:
+    """Filter of a header's ``filter`` or ``account_filter``, at the budget's delta."""
+    if line is None:
         return None
-    if isinstance(line, Planned):
-        rows = tuple((from_parameters(name, values), count) for name, values, count in line.planned)
-        return Count.of(rows, budget.epsilon, budget.delta)
-    most = most_excess(budget.epsilon, budget.delta)
-    if line.kappa > most * (1.0 + 1e-9):
-        raise RequestError(f"kappa is {line.kappa!r}, at most {most!r} keeps the budget")
     place = None if line.order is None else int(abs(ORDERS - line.order).argmin())
-    return Spend(budget.epsilon, budget.delta, place, line.kappa, line.parts)
+    steps = None if line.steps is None else SubsampledGaussian(**structs.asdict(line.steps))
+    limit = math.inf if line.limit is None else line.limit
+    return Filter(delta, limit, place, line.kappa, line.parts, steps, line.draws)
 
 
 def finite(value: float | None) -> float | None:
@@ -323,9 +327,20 @@ def shared_total(totals: Totals, contract: Contract) -> dict[str, float | None]:
 
 def event_line(round: int, event: Event, totals: Totals, contract: Contract) -> EventLine:
     """Line of an event, without the digest in it; ``totals`` are shared ones, and already include the event."""
-    cost, total = proven.cost(event), Total(**shared_total(totals, contract))
-    costs = (finite(cost.rho), finite(cost.xi), finite(totals.claim(event)))
-    return EventLine(round, event.mechanism, parameters(event), *costs, total, NO_DIGEST)
+    cost = proven.cost(event)
+    where: dict[str, Any] = (
+        {"round": round} if round >= 0 else {"stage": next(name for name, own in STAGES.items() if own == round)}
+    )
+    return EventLine(
+        **where,
+        mechanism=event.mechanism,
+        parameters=parameters(event),
+        rho=finite(cost.rho),
+        xi=finite(cost.xi),
+        rho_published=finite(totals.claim(event)),
+        total=Total(**shared_total(totals, contract)),
+        previous=NO_DIGEST,
+    )
 
 
 @lru_cache(maxsize=SHARED)

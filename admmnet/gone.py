@@ -20,6 +20,7 @@ GONE = {
     "--delay": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
+    "--gate-radius": "the gates ask the gradient at a point, not a ball around it",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
     **dict.fromkeys(
         (
@@ -56,7 +57,14 @@ GONE = {
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
 UNUSED: dict[str, Any] = {
-    **{"no_cache": False, "drop_burst": 1.0, "straggle": 0.0, "aggregate": "mean", "receipts": False},
+    **{
+        "no_cache": False,
+        "drop_burst": 1.0,
+        "straggle": 0.0,
+        "gate_radius": 5.0,
+        "aggregate": "mean",
+        "receipts": False,
+    },
     **{"regroup_deadline": 600.0, "give_up": 3600.0, "quorum": "auto", "strikes": 5, "linger": 60.0},
 }
 """Keys of older config files that change nothing at these values."""

@@ -23,9 +23,8 @@ from admmnet.holder.measurements import (
     GammaMinimiser,
     GradientNorm,
     GradientSum,
-    HeldFall,
+    HeldNorm,
     MomentSum,
-    NoisyFall,
     NoisyGradient,
     PerturbedMinimiser,
     PublishedComparison,
@@ -66,8 +65,8 @@ def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
     value = answer.value if isinstance(answer, Released) else None
     if isinstance(used, GradientNorm):
         return _question(used, yes=released, pair=pair)
-    if isinstance(used, NoisyFall | HeldFall | PublishedComparison):
-        return 0.0  # what the ball's gates answer is audited by itself, in `gates`
+    if isinstance(used, HeldNorm | PublishedComparison):
+        return 0.0  # one answer says next to nothing: the gates are audited by themselves
     if not isinstance(used, PerturbedMinimiser | GammaMinimiser):
         if not isinstance(used, NoisyGradient | GradientSum | MomentSum):
             raise RequestError(f"the auditor cannot read the answers of {type(used).__name__}: name another method")
@@ -102,9 +101,9 @@ def _sum(used: NoisyGradient | GradientSum | MomentSum, value: Any, pair: Pair) 
 
 def _question(used: GradientNorm, *, yes: bool, pair: Pair) -> float:
     """Of a yes or a no: the chance of either is known in both worlds."""
-    sign = 1.0 if yes else -1.0
+    sign, pull = 1.0 if yes else -1.0, 0.0 if used.pull is None else used.pull
     out, inside = (
-        float(log_ndtr(sign * (float(np.linalg.norm(data.gradient(used.here))) - used.threshold) / used.sigma))
+        float(log_ndtr(sign * (float(np.linalg.norm(data.gradient(used.here) + pull)) - used.threshold) / used.sigma))
         for data in pair
     )
     return inside - out

@@ -76,7 +76,6 @@ class Settings(TypedDict, total=False):
     gate: str
     gate_share: float | Literal["auto"]
     gate_threshold: float | Literal["auto"]
-    gate_radius: float
     max_releases: int | Literal["auto"]
     loss_clip: float
     gate_sensitivity: str

@@ -21,7 +21,7 @@ from admmnet.holder.answers import KINDS, NO, REFUSED, Answer, Answered, Ask, Me
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known, shared
 from admmnet.holder.measurements.counts import ColumnCounts
-from admmnet.holder.measurements.gate import CANDIDATE, HeldFall
+from admmnet.holder.measurements.gate import CANDIDATE, HeldNorm
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.outbox import Outbox, question_hashes
 from admmnet.holder.secrets import Secret
@@ -149,8 +149,8 @@ class Door:
 
     def _one_at_a_time(self, measurement: Measurement) -> None:
         """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
-        kept, own = self._secret.kept, measurement.key if isinstance(measurement, HeldFall) else None
-        if kept and any(key.startswith(f"{HeldFall.__name__}|") and key != own for key in kept):
+        kept, own = self._secret.kept, measurement.key if isinstance(measurement, HeldNorm) else None
+        if kept and any(key.startswith(f"{HeldNorm.__name__}|") and key != own for key in kept):
             raise RequestError(
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
             )

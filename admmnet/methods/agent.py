@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.holder.answers import NO, REFUSED, Answer, Measurement, Released
-from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements.gate import GradientNorm, HeldNorm, PublishedComparison
 from admmnet.methods.blame import defined
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Calibrated
 from admmnet.solvers.radius import all_finite
 from admmnet.types import Vector
 
-GATES = HeldFall, NoisyFall, GradientNorm, PublishedComparison
+GATES = HeldNorm, GradientNorm, PublishedComparison
 """Questions that decide whether an agent speaks."""
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -6,15 +6,22 @@ docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) prov
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.holder.measurements import HeldFall, NoisyFall, PerturbedMinimiser, PublishedBroadcast, PublishedComparison
+from admmnet.holder.measurements import (
+    GradientNorm,
+    HeldNorm,
+    PerturbedMinimiser,
+    PublishedBroadcast,
+    PublishedComparison,
+)
 from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, filled
+from admmnet.methods.base import Agent, Mask, filled
+from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
 from admmnet.methods.published import PublishedNoise
@@ -22,14 +29,11 @@ from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.settings import Auto, about
-from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
-GATE_RADIUS, LOSS_CLIP, PRINTED = 5.0, 2.0, "printed"
-Q_MIN = 0.005
-"""Fall of the average loss worth a broadcast, docs/methods.md eq. (23)."""
+LOSS_CLIP, PRINTED = 2.0, "printed"
 
 
 class IPPSettings(PPSettings, frozen=True, kw_only=True):
@@ -41,9 +45,7 @@ class IPPSettings(PPSettings, frozen=True, kw_only=True):
     gate_share: Annotated[float, about(gt=0, lt=1)] | Auto = "auto"
     """share of the budget; auto: 0.05, 0.1 if published"""
     gate_threshold: Annotated[float, about(ge=-1e9, le=1e9)] | Auto = "auto"
-    """auto: 0.005 less twice the gate's noise, 1e-3 if published"""
-    gate_radius: Annotated[float, about(gt=0, le=1e6)] = GATE_RADIUS
-    """radius of the ball in the proven gate's query"""
+    """auto: norm of the noise that a broadcast adds, less twice the noise of a held threshold; 1e-3 if published"""
     max_releases: Annotated[int, about(ge=1)] | Auto = "auto"
     """most broadcasts of an agent; auto: the rounds, 15 if published"""
     loss_clip: Annotated[float, about(gt=0, le=1e6)] = LOSS_CLIP
@@ -56,10 +58,6 @@ class IPPSettings(PPSettings, frozen=True, kw_only=True):
         published = self.method == "published"
         if published and self.gate != "auto":
             raise RequestError(f"gate = {self.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'")
-        if self.gate_radius != GATE_RADIUS and (published or self.gate == "off"):
-            raise RequestError(
-                f"gate_radius = {self.gate_radius:g} goes with the gate of algorithm = 'ipp-admm', method = 'proven'"
-            )
         for name, usual in (("loss_clip", LOSS_CLIP), ("gate_sensitivity", PRINTED)):
             if (given := getattr(self, name)) != usual and not published:
                 words = given if isinstance(given, str) else f"{given:g}"
@@ -72,37 +70,48 @@ class IPPSettings(PPSettings, frozen=True, kw_only=True):
             raise RequestError(f"max_releases = {most} is not allowed: it must be at most rounds = {rounds}")
         if self.gate not in JOINING or published:
             return
-        for name, set_ in (
-            ("gate_radius", self.gate_radius != GATE_RADIUS),
-            ("max_releases", most not in ("auto", rounds)),
-        ):
-            if set_:
-                raise RequestError(
-                    f"{name} = {getattr(self, name)} goes with gate = 'gaussian' or 'above-threshold': "
-                    f"with {self.gate!r} an agent that has joined speaks every round"
-                )
+        if most not in ("auto", rounds):
+            raise RequestError(
+                f"max_releases = {most} goes with gate = 'gaussian' or 'above-threshold': with {self.gate!r} an agent "
+                "that has joined speaks every round"
+            )
 
 
 class Gate(NamedTuple):
-    """Noise of a proven gate: the query's certified gap, and the standard deviation of a comparison's noise.
+    """Noise of a proven gate: standard deviation of a comparison's noise.
 
     ``sigma`` is the Gaussian gate's, None for a held threshold, which has pure epsilons of its noise and its queries.
     """
 
-    gap: float
     spread: float
     sigma: float | None
     epsilon_threshold: float = 0.0
     epsilon_query: float = 0.0
 
 
+class GatedState(ConsensusState):
+    """State of an agent where any may be silent: an edge's dual moves in rounds in which one of its ends spoke."""
+
+    @classmethod
+    def quiet(cls, degree: int, width: int) -> Self:
+        """Everything at zero; both ends know what the other holds."""
+        state = cls.zero(degree, width)
+        state.said = np.zeros_like(state.heard)
+        return state
+
+    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
+        """Edges over which a vector has arrived at either end in this round."""
+        return came | arrives if spoke else came
+
+
 class IPPADMM(JoiningADMM):
     """An agent speaks when the consensus around it fits its records badly.
 
     The proven form puts the question to a public point, the average of the neighbours' last vectors; the release has
-    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); the
-    ball gates ask every agent every round whether a ball around that point has a better one (Theorem 8). The published
-    form broadcasts what a noisy comparison finds better than the last broadcast.
+    noise of its own. By default agents outside a public core are asked whether they join it. The gates
+    ``above-threshold`` and ``gaussian`` ask every agent in every round whether the correction that is left, the
+    gradient of its Lagrangian there, exceeds the noise that a broadcast would add (Theorem 22). The published form
+    broadcasts what a noisy comparison finds better than the last broadcast.
     """
 
     name = "ipp-admm"
@@ -151,38 +160,25 @@ class IPPADMM(JoiningADMM):
         """Noise of the gate at this budget, and all that its questions can charge."""
         if self.kind == "joining":
             return super().gate(records, rho)
-        settings, known, rounds = self.settings, self.known(records), int(self.settings.rounds)
-        radius = settings.gate_radius
-        gap = gate_gap(LossFacts.of(records, self.facts.width, self.loss), radius)
-        public = np.zeros(0), radius, gap, 0.0
+        known, rounds = self.known(records), int(self.settings.rounds)
+        here = np.zeros(self.facts.width)
         if self.kind == "gaussian":
-            sensitivity = NoisyFall(*public, 1.0).sensitivity(known)
+            sensitivity = GradientNorm(here, here, 1.0, 0.0).sensitivity(known)
             sigma = sensitivity / math.sqrt(2.0 * rho / rounds)
-            (event,) = NoisyFall(*public, sigma).cost(known)
-            return Gate(gap, sigma, sigma), ((event, rounds),)
+            (event,) = GradientNorm(here, here, sigma, 0.0).within(known).cost(known)
+            return Gate(sigma, sigma), ((event, rounds),)
         epsilon = pure_epsilon(rho / self.releases)
         first = epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
-        question = HeldFall(*public, first, epsilon - first)
+        question = HeldNorm(here, here, 0.0, first, epsilon - first).within(known)
         sensitivity, (event,) = question.sensitivity(known), question.cost(known)
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
-        return Gate(gap, spread, None, first, epsilon - first), ((event, self.releases),)
+        return Gate(spread, None, first, epsilon - first), ((event, self.releases),)
 
-    def notes(self) -> tuple[str, ...]:
-        """Who joins whom; at a small size and epsilon a ball gate tells little."""
-        notes, counts = super().notes(), self.facts.counts
-        if self.published or self.kind in ("joining", "off"):
-            return notes
-        share = float(self.settings.gate_share)
-        asked = {(counts[i], rho * share) for i, rho in self.facts.nominal.items()}
-        spread = max(self.gate(*one)[0].spread for one in asked)
-        if 2.0 * spread <= Q_MIN:
-            return notes
-        lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""
-        return (
-            *notes,
-            "at this size and epsilon the gate tells little: its noise has standard deviation "
-            f"{spread:.2g}, beside falls of about {Q_MIN:g}{lets}",
-        )
+    def start(self, agent: Agent, width: int) -> ConsensusState:
+        """Everything at zero."""
+        if self.kind in ("joining", "off") or self.published:
+            return super().start(agent, width)
+        return GatedState.quiet(agent.degree, width)
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Broadcast, or None for silence."""
@@ -198,16 +194,17 @@ class IPPADMM(JoiningADMM):
         answer = yield Ask(question, reserve=(release,))
         return vector_of((yield Ask(release))) if isinstance(answer, Released) else None
 
-    def _question(self, agent: Agent, gate: Gate) -> tuple[HeldFall | NoisyFall, PerturbedMinimiser]:
+    def _question(self, agent: Agent, gate: Gate) -> tuple[HeldNorm | GradientNorm, PerturbedMinimiser]:
         """Eqs. (22), (23), and the release that follows on a yes."""
-        threshold = self.settings.gate_threshold
-        # where noise drowns the falls it asks about, the gate lets nearly everything pass
-        level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
+        plan, threshold, release = agent.plan, self.settings.gate_threshold, self.minimiser(agent)
         centre = agent.state.heard.sum(axis=0) / agent.degree
-        public = centre, self.settings.gate_radius, gate.gap, level
+        pull = (2.0 * agent.state.dual + plan.regularisation * centre) / plan.weight
+        held = gate.sigma is None
+        level = plan.noise.sigma1 * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
+        level = level if threshold == "auto" else float(threshold)
         if gate.sigma is None:
-            return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query), self.minimiser(agent)
-        return NoisyFall(*public, gate.sigma), self.minimiser(agent)
+            return HeldNorm(centre, pull, level, gate.epsilon_threshold, gate.epsilon_query), release
+        return GradientNorm(centre, pull, gate.sigma, level), release
 
     def _comparison(self, agent: Agent) -> tuple[PublishedComparison, PublishedBroadcast]:
         """Eqs. (13)-(15)."""

@@ -185,7 +185,7 @@ class JoiningADMM(PPADMM):
 
     def gate(self, records: int, rho: float) -> tuple[float | None, Charges]:
         """Standard deviation of a question's noise, and all that the questions can charge."""
-        public, known = (np.zeros(self.facts.width), 1.0, 0.0), self.known(records)
+        public, known = (np.zeros(self.facts.width), None, 1.0, 0.0), self.known(records)
         sensitivity = GradientNorm(*public).sensitivity(known)
         sigma = sensitivity / math.sqrt(2.0 * rho / len(ASKED_IN))
         question = replace(GradientNorm(*public), sigma=sigma).within(known)
@@ -256,7 +256,7 @@ class JoiningADMM(PPADMM):
             centre, noise = state.around(), agent.plan.noise
             answer = None
             if noise is not None and round in ASKED_IN and centre is not None:
-                question = GradientNorm(centre, noise.gate, self.threshold(agent.id))
+                question = GradientNorm(centre, None, noise.gate, self.threshold(agent.id))
                 # the broadcast that a yes would trigger must fit before the question is asked
                 answer = yield Ask(question, reserve=(self.minimiser(agent),))
             if not isinstance(answer, Released):

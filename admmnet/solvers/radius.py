@@ -1,7 +1,7 @@
-"""Public radii within which every solve and every gate query ends with its certificate, whatever the records.
+"""Public radii within which every solve ends with its certificate, whatever the records.
 
-What other agents send enters a local problem as its linear term, or as the centre of a gate's query. Large enough, it
-lets rounding alone keep a gradient norm above beta for some records and not for others. So public inputs are scaled
+Vectors of other agents enter a local problem as its linear term, or a gate's question. Large enough, one lets rounding
+alone keep a gradient norm above beta for some records and not for others. So public inputs are scaled
 back to a radius that follows from public numbers alone, and noise beyond a norm that it never reaches is, too. Proofs:
 docs/proofs.md, "The public radius", whose numbers (V1) to (V12) stand in this file.
 """
@@ -15,17 +15,11 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import WIDE, block_size, worst_error
-from admmnet.solvers.ball_query import query_settings
 from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Matrix, Vector
 
 TAIL_PROBABILITY = 2.0**-128
 """Bound on the probability that one draw of clipped noise is scaled back."""
-GATE_SHARE = 0.02
-"""Share of a gate query's sensitivity that its certified gap takes where that leaves room enough for centres."""
-LEAST_CENTRE = 1000.0
-"""Centres up to this norm a gate must be able to ask about; normal ones have norms of 1 to 20."""
-
 LARGEST_ROW = 1.0 + 1e-9
 """Norms of rows, at most 1 + max(1e-12, 4 d u), with their rounding and that of this file."""
 
@@ -132,36 +126,9 @@ def norm_radius(facts: LossFacts, error: float) -> float:
     return point_radius(facts, error - 1.01 * _U * (facts.d + 4) * _R * facts.G)
 
 
-def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:
-    """Norm C up to which the centre of a `BallQuery` is accepted, (V8), (V9): every query is certified.
-
-    The largest up to 2^40, to 1 % from below; 0 if it is below 1e-3.
-    """
-    low, high = 1e-3, MOST
-    if _reachable(facts, radius, gap, high):
-        return high
-    if not _reachable(facts, radius, gap, low):
-        return 0.0
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _reachable(facts, radius, gap, middle) else (low, middle)
-    return low
-
-
-def gate_gap(facts: LossFacts, radius: float, share: float = GATE_SHARE) -> float:
-    """Least certified gap, from `share` of the query's sensitivity 2 G radius / n on, that leaves centres room.
-
-    RequestError if not even a gap as large as the sensitivity does.
-    """
-    while share <= 1.0:
-        gap = share * 2.0 * facts.G * radius / facts.n
-        if centre_radius(facts, radius, gap) >= LEAST_CENTRE:
-            return gap
-        share *= 1.25
-    raise RequestError(
-        f"no gate can be certified for n = {facts.n:,} records of d = {facts.d:,} features with gate_radius = "
-        f"{radius:g}: rounding exceeds the sensitivity; take another gate_radius, or pp-admm"
-    )
+def pull_radius(facts: LossFacts, error: float) -> float:
+    """Norm up to which a public vector, added to that gradient, moves the rounding of the norm by at most `error`."""
+    return min(MOST, error / (1.01 * _U * (facts.d + 6)))
 
 
 def clip(vector: Vector, radius: float) -> Vector:
@@ -222,19 +189,6 @@ def _margin(facts: LossFacts, size: float, linear: float, beta: float) -> float:
 def _accurate(facts: LossFacts) -> float:
     """Least beta that the guaranteed solver's accuracy allows, (V5): 128 times its error bound."""
     return 128.0 * worst_error(facts.G, facts.c)
-
-
-def _reachable(facts: LossFacts, radius: float, gap: float, C: float) -> bool:
-    """Whether every query at centres of norm C is certified, and evaluated to gap/16: (V8), (V9)."""
-    beta, least = query_settings(radius, gap)
-    G = _R * facts.G
-    top = 5.0 * (G + beta) / radius  # no larger multiplier is ever asked for
-    away = _distance(facts, least, C) + 2.0 * beta / least
-    margin = _margin(facts, C + away, 2.0 * top * C + G + 2.0 * beta, beta)
-    far = C + 2.0 * radius
-    error = 2.0 * G * facts.d * far + 16.0 * (facts.start + G * far) + (facts.n + 3) * 2.0 * G * radius
-    error += 8.0 * G * far + 7.0 * (facts.d + 6) * (G + beta) * radius
-    return margin <= 0.25 * beta and _accurate(facts) <= beta and 1.01 * _U * error <= gap / 16.0
 
 
 def _distance(facts: LossFacts, m: float, C: float) -> float:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Self
 
 import numpy as np
 
-from admmnet.errors import RequestError
 from admmnet.holder.answers import Measurement, key_of, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
@@ -18,80 +16,73 @@ from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
-from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.radius import LARGEST_ROW, MOST, centre_radius, clip, gaussian_tail, norm_radius
+from admmnet.solvers.radius import LARGEST_ROW, MOST, clip, gaussian_tail, norm_radius, pull_radius
 from admmnet.types import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class _Fall(Measurement):
-    """Whether the mean loss can fall by a threshold within a ball around a public centre, up to a gap: Theorem 8."""
+class _Norm(Measurement):
+    """A question on ||grad f(here) + pull||, f the mean loss; both vectors are public, no ``pull`` is one of zeros."""
 
-    centre: Vector
-    radius: float
-    gap: float
-    threshold: float
+    here: Vector
+    pull: Vector | None
 
     def within(self, known: Known) -> Self:
-        """Hold the centre to the radius within which every query is certified."""
-        checked(self.centre, known, "gate's centre")
-        bound = _bound(known.facts, self.radius, self.gap)
-        if not bound > 0.0:
-            raise RequestError(
-                f"a gap of {self.gap:.3g} cannot be certified for {known.records:,} records of {known.width:,} "
-                "features: admmnet.solvers.radius.gate_gap gives the least that can"
-            )
-        return replace(self, centre=clip(self.centre, bound))
+        """Hold both vectors to norms up to which rounding stays within its share: (V11), (V12)."""
+        checked(self.here, known, "point")
+        rounding = ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
+        if (pull := self.pull) is None:
+            return replace(self, here=clip(self.here, norm_radius(known.facts, rounding)))
+        checked(pull, known, "gate's pull")
+        here = clip(self.here, norm_radius(known.facts, 0.5 * rounding))
+        return replace(self, here=here, pull=clip(pull, pull_radius(known.facts, 0.5 * rounding)))
 
     def sensitivity(self, known: Known) -> float:
-        """Most that replacing one record moves the certified fall: Theorem 8."""
-        return 2.0 * known.loss.lipschitz() * self.radius / known.records + self.gap
+        """Most that replacing one record moves the computed norm: 2 G/n, rounding in either world added."""
+        return 2.0 * known.loss.lipschitz() / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
 
-    def fall(self, secret: Secret) -> float:
-        """Ask the records, warm started."""
-        key = key_of("ball", self.radius, self.gap)
-        if key not in secret.kept:
-            secret.kept[key] = BallQuery(secret.solver, self.radius, self.gap)
-        found: float = secret.kept[key].ask(self.centre)
-        return found
-
-
-_bound = lru_cache(maxsize=4096)(centre_radius)
+    def norm(self, secret: Secret) -> float:
+        """One pass over the records, no solve: its time says nothing of them."""
+        found = secret.solver.data_gradient(self.here)
+        found = found if self.pull is None else found + self.pull
+        return math.sqrt(float(found @ found))
 
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class NoisyFall(_Fall):
-    """Whether the fall with N(0, sigma^2) reaches the threshold. Proof: docs/proofs.md, Theorems 8, 9 and 1."""
+class GradientNorm(_Norm):
+    """Whether the norm with N(0, sigma^2) reaches a threshold. Proof: docs/proofs.md, Theorem 22."""
 
     sigma: float
+    threshold: float
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """One Gaussian."""
         return (Gaussian(self.sensitivity(known), self.sigma),)
 
     def carry_out(self, secret: Secret, known: Known) -> bool:
-        """Eqs. (22), (23)."""
+        """Eqs. (23), (83)."""
         noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
-        return self.fall(secret) + noise >= self.threshold
+        return self.norm(secret) + noise >= self.threshold
 
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class HeldFall(_Fall):
-    """Whether the fall reaches a noisy threshold that is held until the first yes. Proof: Theorems 8 and 9.
+class HeldNorm(_Norm):
+    """Whether the norm reaches a noisy threshold that is held until the first yes. Proof: Theorems 22 and 9.
 
     The first question after a start or a yes charges the start, by the pure epsilons of the threshold's noise and of
     the comparisons; further ones up to the next yes are free.
     """
 
+    threshold: float
     epsilon_threshold: float
     epsilon_query: float
 
     @property
     def key(self) -> str:
         """Start that this question belongs to: all that its noise was made for."""
-        return key_of(self, self.radius, self.gap, self.threshold, self.epsilon_threshold, self.epsilon_query)
+        return key_of(self, self.threshold, self.epsilon_threshold, self.epsilon_query)
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """A start where none is open."""
@@ -100,49 +91,16 @@ class HeldFall(_Fall):
         return (AboveThreshold(self.sensitivity(known), self.epsilon_threshold, self.epsilon_query),)
 
     def carry_out(self, secret: Secret, known: Known) -> bool:
-        """Eqs. (22), (23)."""
+        """Eq. (23)."""
         key, sensitivity = self.key, self.sensitivity(known)
         if key not in secret.kept:
             noise = secret.laplace(Purpose.GATE, sensitivity / self.epsilon_threshold)
             secret.kept[key] = self.threshold + noise
         noise = secret.laplace(Purpose.GATE, 2.0 * sensitivity / self.epsilon_query)
-        if self.fall(secret) + noise < float(secret.kept[key]):
+        if self.norm(secret) + noise < float(secret.kept[key]):
             return False
         del secret.kept[key]  # the next question starts anew
         return True
-
-
-@measurement
-@dataclass(frozen=True, eq=False)
-class GradientNorm(Measurement):
-    """Whether the norm of the mean loss's gradient at a public point, with N(0, sigma^2), reaches a threshold.
-
-    Proof: docs/proofs.md, Theorem 22.
-    """
-
-    here: Vector
-    sigma: float
-    threshold: float
-
-    def within(self, known: Known) -> Self:
-        """Hold the point to the norm up to which rounding stays within its share: (V11), (V12)."""
-        checked(self.here, known, "point")
-        rounding = ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
-        return replace(self, here=clip(self.here, norm_radius(known.facts, rounding)))
-
-    def sensitivity(self, known: Known) -> float:
-        """Most that replacing one record moves the computed norm: 2 G/n, rounding in either world added."""
-        return 2.0 * known.loss.lipschitz() / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
-
-    def cost(self, known: Known) -> tuple[Event, ...]:
-        """One Gaussian."""
-        return (Gaussian(self.sensitivity(known), self.sigma),)
-
-    def carry_out(self, secret: Secret, known: Known) -> bool:
-        """Eq. (83): one pass over the records, no solve."""
-        noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
-        gradient = secret.solver.data_gradient(self.here)
-        return math.sqrt(float(gradient @ gradient)) + noise >= self.threshold
 
 
 CANDIDATE = "candidate"

@@ -7,6 +7,7 @@ nowhere. See docs/proofs.md, "Noise".
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
@@ -34,14 +35,17 @@ class AgentStreams(Mapping[Purpose, np.random.Generator]):
         Seed of a simulation; None for private noise.
     """
 
-    __slots__ = ("_agent", "_made", "_seed")
+    __slots__ = ("_agent", "_forks", "_made", "_seed")
 
     def __init__(self, agent: int, seed: int | None) -> None:
         self._agent, self._seed = agent, seed
         self._made: tuple[np.random.BitGenerator | None, ...] = (None,) * len(Purpose)
+        self._forks = len(_FORKS)
 
     def __getitem__(self, purpose: Purpose) -> np.random.Generator:
         """Generator of a purpose."""
+        if self._seed is None and self._forks != len(_FORKS):  # the parent goes on with these keys
+            self._made, self._forks = (None,) * len(Purpose), len(_FORKS)
         found = self._made[purpose]
         if found is None:
             found = _private() if self._seed is None else _seeded(self._seed, self._agent, purpose)
@@ -57,6 +61,9 @@ class AgentStreams(Mapping[Purpose, np.random.Generator]):
         return len(Purpose)
 
 
+_FORKS: list[None] = []
+"""As many as forks lie between the first process and this one."""
+os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 _ANY = np.random.SeedSequence(0)
 
 

@@ -341,7 +341,10 @@ def _affordable(
                 )
     for door in own:
         door._one_at_a_time(question)
-    fits = affording([door._ledger for door in own], needed)
+    try:
+        fits = affording([door._ledger for door in own], needed)
+    except ArithmeticError:
+        raise RequestError(f"{type(question).__name__}: its cost exceeds every number: give it more noise") from None
     for door in compress(own, fits):
         door._after_its_first(question)
     for door, fit in zip(own, fits, strict=True):
@@ -355,12 +358,10 @@ def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Answered]:
     told = all(part.known.simulated for part in parts)
     try:
         with quietly(not told):
-            found = kind.carry_out_rows(parts)
+            found = [one._replace(values=_bounded(one.values)) for one in kind.carry_out_rows(parts)]
     except Exception as error:
         found = [Answered([None] * len(part.places), dict.fromkeys(range(len(part.places)), error)) for part in parts]
-    return [
-        Answered(_bounded(one.values), {row: _fault(e, told=told) for row, e in one.failed.items()}) for one in found
-    ]
+    return [one._replace(failed={row: _fault(e, told=told) for row, e in one.failed.items()}) for one in found]
 
 
 def _bounded(values: Any) -> Any:

@@ -186,7 +186,7 @@ class Holder:
         self._made(source, np.split(rows, np.cumsum(self.counts)[:-1]))
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
-        self._shards = [(X, y) for X, (_, y) in zip(rows, self._shards, strict=True)]
+        self._shards = [(_normal(X), y) for X, (_, y) in zip(rows, self._shards, strict=True)]
         self.encoding, self._stacks = self.encoding + digest, None
         for shard in self._shards:
             _freeze(*shard)
@@ -286,6 +286,7 @@ def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tu
     if len(rows.shape) != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
         raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}")
     if not isinstance(rows, RawRows):
+        rows = _normal(rows)
         _covered(rows, unit)
     if not np.isfinite(labels).all():
         raise RequestError(_ODD)
@@ -295,6 +296,16 @@ def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tu
 
 
 _ODD = "records hold a number that is not finite or too large to square: clean them"
+
+
+def _normal(rows: Features) -> Features:
+    """Rows without numbers below 2^-511: the time of a gradient would show them, and what is left of their squares."""
+    values = rows.data if is_sparse(rows) else rows
+    tiny = [(np.abs(some) < 2.0**-511) & (some != 0.0) for some in np.array_split(values, len(values) // 2**16 + 1)]
+    if any(some.any() for some in tiny):
+        rows = rows.copy()
+        (rows.data if is_sparse(rows) else rows)[np.concatenate(tiny)] = 0.0
+    return rows
 
 
 def _covered(rows: Features, unit: bool) -> None:

@@ -107,7 +107,7 @@ class ConsensusState(Consensus):
             self.theta = own
             if self.said is not None:
                 self.said[arrives] = own
-        came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
+        came = np.array([j in inbox for j in neighbours], dtype=bool)
         self.heard = self.heard.copy()
         for row in np.flatnonzero(came).tolist():
             self.heard[row] = inbox[neighbours[row]]

@@ -48,7 +48,7 @@ class PureNoise(NamedTuple):
 
 def least_convexity_pure(epsilon: float, records: float, curvature: float, *, logistic: bool) -> float:
     """Convexity at which curvature takes nothing of epsilon (logistic), or half: eq. (27)."""
-    kappa = (1.0 - ROOM) * epsilon / 8.0 if logistic else math.expm1(0.5 * epsilon)
+    kappa = (1.0 - ROOM) * epsilon / 8.0 if logistic else math.expm1(min(0.5 * epsilon, 700.0))
     return curvature / (records * kappa)
 
 

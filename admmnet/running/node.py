@@ -101,7 +101,11 @@ class Node:
         """Take in what was said."""
         if self.outgoing is not None:
             self.count(self.agent.present, self.outgoing.size)
-        self.method.absorb(self.agent, self.outgoing, inbox)
+        agent = self.agent
+        if agent.contact is not None:  # what simulated trouble has lost, no method sees
+            came = dict(zip(agent.neighbours, agent.contact.hears.tolist(), strict=True))
+            inbox = {j: vector for j, vector in inbox.items() if came[j]}
+        self.method.absorb(agent, self.outgoing, inbox)
 
     def receive(self, total: Total | None) -> None:
         """Take in the round's sum; an agent that was away has said nothing."""

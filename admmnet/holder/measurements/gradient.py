@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Measurement, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
@@ -16,11 +17,14 @@ from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import gradient
-from admmnet.solvers.radius import LARGEST_ROW, clip, point_radius
+from admmnet.solvers.radius import LARGEST_ROW, MOST, clip, point_radius
 from admmnet.types import Vector
 
 ROUNDING_SHARE = 1e-5
 """Share of 2 G/n that the rounding of a gradient may reach; points of larger norm are scaled back until it holds."""
+
+LEAST_RATE = 2.0**-40
+"""Least rate of sampling: coins of 53 bits show smaller ones more often than they are booked."""
 
 
 @measurement
@@ -51,6 +55,9 @@ class NoisyGradient(Measurement):
     def within(self, known: Known) -> Self:
         """Hold the point to the norm up to which rounding stays within its share: (V11)."""
         checked(self.here, known, "point")
+        for name, value, least, most in (("rate", self.rate, LEAST_RATE, 1.0), ("times", self.times, 1.0 / MOST, MOST)):
+            if not least <= value <= most:
+                raise RequestError(f"NoisyGradient: {name} is {value!r}, it must be from {least:g} to {most:g}")
         return replace(self, here=clip(self.here, self.radius(known)))
 
     def radius(self, known: Known) -> float:

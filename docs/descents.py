@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 import numpy as np
 
-from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import NoisyGradient
-from admmnet.methods.base import Agent, AgentPlan, Method, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Said, wide
+from admmnet.methods.base import Method, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import RADIUS, balanced_convexity
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.settings import Auto, about
-from admmnet.types import Vector
 
 
 def gradient_draft(method: Method, rounds: int, records: int, rho: float) -> Draft[float]:
@@ -55,14 +52,12 @@ class LinearADMM(ConsensusMethod):
         """As little noise as keeps the guarantee."""
         return self.objective(agent).calibrated(calibrate(partial(self.draft, agent), target))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Return this round's broadcast, shape (d,), or None once the budget refuses."""
-        here, c1 = agent.state.theta, self.loss.curvature_bound()  # theta_i^t is released: public
-        answer = yield Ask(NoisyGradient(here, agent.plan.noise))
-        if not isinstance(answer, Released):
-            return None
-        step: Vector = (c1 * here - answer.value - self.linear_term(agent)) / (agent.convexity + c1)
-        return step
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
+        """Return this round's broadcasts, shape (B, d), of those whose budgets afford one."""
+        here, c1 = agents.theta, self.loss.curvature_bound()  # theta_i^t is released: public
+        told = yield agents.ask(NoisyGradient, here, agents.plan.noise)
+        step = (c1 * here - told.value - self.linear_term(agents)) / wide(agents.convexity + c1)
+        return Said(step, told.said)
 
 
 class DescentSettings(MethodSettings, frozen=True, kw_only=True):
@@ -72,14 +67,6 @@ class DescentSettings(MethodSettings, frozen=True, kw_only=True):
     """gradient steps; auto: 30"""
     momentum: Annotated[float, about(ge=0, lt=1)] = 0.5
     """share of the last step that goes on"""
-
-
-@dataclass(slots=True)
-class DescentState:
-    """Point and velocity, shape (d,): public."""
-
-    theta: Vector
-    velocity: Vector
 
 
 class NoisyDescent(Method):
@@ -105,25 +92,13 @@ class NoisyDescent(Method):
         draft = partial(gradient_draft, self, self.rounds, self.facts.counts[agent])
         return AgentPlan().calibrated(calibrate(draft, target))
 
-    def start(self, agent: Agent, width: int) -> DescentState:
-        """At zero."""
-        return DescentState(np.zeros(width), np.zeros(width))
+    def start(self, agents: Agents) -> None:
+        """At zero: the point is ``theta``, the state of its own a velocity, shape (B, d), public."""
+        agents.own = np.zeros_like(agents.theta)
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Point after the next step."""
-        state: DescentState = agent.state
-        answer = yield Ask(NoisyGradient(state.theta, agent.plan.noise))
-        if not isinstance(answer, Released):
-            return None
-        state.velocity = self.settings.momentum * state.velocity - answer.value / self.loss.curvature_bound()
-        return state.theta + state.velocity
-
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Keep the last point."""
-        if own is not None:
-            agent.state.theta = own
-
-    def model(self, agent: Agent) -> Vector:
-        """Last point."""
-        state: DescentState = agent.state
-        return state.theta
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
+        """Points after the next step."""
+        told = yield agents.ask(NoisyGradient, agents.theta, agents.plan.noise)
+        if told.said.any():
+            agents.own = self.settings.momentum * agents.own - told.value / self.loss.curvature_bound()
+        return Said(agents.theta + agents.own, told.said)

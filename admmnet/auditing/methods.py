@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -21,15 +21,15 @@ from admmnet.auditing.evidence import Data, World, evidence
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.simple import Graph
-from admmnet.holder import Answer, Ask, Door, Holder, Released
+from admmnet.holder import REFUSED, Answer, Ask, Door, Holder, Released
 from admmnet.holder.measurements import PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods import fixed
-from admmnet.methods.base import Agent, AgentPlan, Method
+from admmnet.methods.agents import AgentPlan, Agents, Asks, Said, Told, placed
+from admmnet.methods.base import Method
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.joining import JoiningADMM
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Integers, Total, Vector
@@ -145,15 +145,16 @@ class MethodTrials(Trials):
         ledger = MemoryLedger(self.decided[2])
         streams = AgentStreams(0, int(rng.integers(2**63)))
         door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
-        node = Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # neither a file nor a Door
+        agents = method.agents({0: plan})
         for round in range(method.rounds):
-            said = node.propose(round)
-            if said is None and ledger.refused_at is not None:
+            said = spoken(method, agents, door, round)
+            if not said.said.any() and ledger.refused_at is not None:
                 raise RunError(f"the budget of {method.rounds} rounds was used up before round {round}")
+            agents.releases += said.said
             if method.verb == "reduce":
-                node.receive(total(method, node.agent, np.asarray(said, dtype=np.int64)))
+                method.receive(agents, total(method, agents, said.value[0]))
             else:
-                node.absorb({1: message(method, node.agent, said)})
+                method.update(agents, agents.absorb(said, {1: message(method, agents, said)}))
         return Trial(door.score, ledger.totals)
 
 
@@ -163,7 +164,6 @@ class Watched:
     def __init__(self, door: Door, pair: tuple[Data, Data]) -> None:
         self._door, self._pair, self.score = door, pair, 0.0
         self._linear = np.zeros(WIDTH)  # of the published gate's last yes
-        self.outbox = None  # nothing is sent again
 
     def answer(self, ask: Ask, round: int) -> Answer:
         """As the door answers; a published broadcast is read as the minimiser that its comparison has found."""
@@ -177,17 +177,35 @@ class Watched:
         self.score += evidence(ask.measurement, read, self._pair)
         return answer
 
-    def nothing(self, round: int) -> None:
-        """As the door notes it."""
-        self._door.nothing(round)
 
-    @property
-    def simulated(self) -> bool:
-        """As the door says."""
-        return self._door.simulated
+def spoken(method: Method, agents: Agents, door: Watched, round: int) -> Said:
+    """What the one agent says in a round, its questions answered by the door."""
+    steps = method.propose(agents, round)
+    try:
+        ask = next(steps)
+        while True:
+            ask = steps.send(_told(door, ask, round))
+    except StopIteration as done:
+        found = done.value
+    if found is None or not found.said.any():
+        return Said(np.zeros((1, method.size)), np.zeros(1, dtype=bool))
+    return Said(found.value, found.said)
 
 
-def message(method: Method, agent: Agent, said: Any) -> Vector:
+def _told(door: Watched, ask: Asks, round: int) -> Told:
+    silent, none = np.zeros(1, dtype=bool), np.zeros((1, 0))
+    if ask.rows is not None and not ask.rows[0]:
+        return Told(none, silent, silent, none)
+    reserve = () if ask.reserve is None else (placed(ask.reserve, 0),)
+    answer = door.answer(Ask(placed(ask, 0), reserve), round)
+    if not isinstance(answer, Released):
+        return Told(none, silent, np.array([answer is REFUSED]), none)
+    value = np.atleast_2d(answer.value) if np.ndim(answer.value) else none
+    used = getattr(answer.used, answer.used.free or "here", None)
+    return Told(value, ~silent, silent, none if used is None else used[None])
+
+
+def message(method: Method, agents: Agents, said: Said) -> Vector:
     """What the neighbour says so that the next minimiser is far out: its linear term is affine in the message.
 
     A method without a linear term is told of a point that is far out.
@@ -195,40 +213,38 @@ def message(method: Method, agent: Agent, said: Any) -> Vector:
     if not isinstance(method, ConsensusMethod):
         return -2.0 * far(WIDTH)
 
-    def linear(after: Agent, heard: Vector) -> float:
-        method.absorb(after, said, {1: heard})
-        return float(method.linear_term(after)[0])
+    def linear(after: Agents, heard: Vector) -> float:
+        method.update(after, after.absorb(said, {1: heard}))
+        return float(method.linear_term(after)[0, 0])
 
     unit = np.eye(WIDTH)[0]
-    return np.asarray(reaching(agent, linear, agent.convexity * FAR, unit) * unit)
+    return np.asarray(reaching(agents, linear, float(agents.convexity[0]) * FAR, unit) * unit)
 
 
-def total(method: Method, agent: Agent, said: Integers) -> Total:
+def total(method: Method, agents: Agents, said: Integers) -> Total:
     """Sum in which the others' part takes the next public point far out: it is affine in the sum.
 
     A method that asks at no ``point`` of its state gets what the agent itself said.
     """
     everybody, unit = tuple(sorted(GRAPH)), np.zeros_like(said)
-    if not hasattr(agent.state, "point"):
+    if not hasattr(agents.own, "point"):
         return Total(said, everybody)
 
-    def point(after: Agent, value: Any) -> float:
-        method.receive(after, said, Total(value, everybody))
-        return float(after.state.point[0])
+    def point(after: Agents, value: Any) -> float:
+        method.receive(after, Total(value, everybody))
+        return float(after.own.point[0])
 
     unit[0] = 2**40
-    steps = reaching(agent, point, -FAR, unit)
+    steps = reaching(agents, point, -FAR, unit)
     unit[0] = round(steps * 2**40)
     return Total(unit, everybody)
 
 
-def reaching(agent: Agent, number: Callable[[Agent, Any], float], wanted: float, unit: Any) -> float:
+def reaching(agents: Agents, number: Callable[[Agents, Any], float], wanted: float, unit: Any) -> float:
     """How many units bring an affine ``number`` of what the agent is told to a value; the agent stays as it is."""
 
     def told(value: Any) -> float:
-        after = copy(agent)
-        after.state = deepcopy(agent.state)
-        return number(after, value)
+        return number(deepcopy(agents), value)
 
     here = told(0 * unit)
     return (wanted - here) / (told(unit) - here)

@@ -25,7 +25,8 @@ from admmnet.holder.series.coordinate import DualSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods import METHODS, fixed
-from admmnet.methods.base import AgentPlan, Method, filled
+from admmnet.methods.agents import AgentPlan
+from admmnet.methods.base import Method, filled
 from admmnet.methods.single_site.base import SingleSite, regularisation_of
 from admmnet.methods.single_site.coordinate import DPSCD, SeqDPSCD
 from admmnet.methods.single_site.single_pass import BANCO

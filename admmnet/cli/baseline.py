@@ -99,7 +99,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
     from admmnet.privacy.ledger.form import finite
 
     config, own = plan.config, plan.agents[0]
-    closing = plan.method.closing(plan.method.agent(0, own), None).facts
+    closing = plan.method.closing(plan.method.agents({0: own}), None).facts
     facts = {"loss": config.loss, "epochs": plan.rounds, **closing.get("baseline", {})}
     contract = plan.contracts[0]
     budget, worst, most = contract.promise, plan.worst(0), contract.most()

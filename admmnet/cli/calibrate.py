@@ -16,7 +16,8 @@ from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import epsilon
 
 if TYPE_CHECKING:
-    from admmnet.methods.base import AgentPlan, Method
+    from admmnet.methods.agents import AgentPlan
+    from admmnet.methods.base import Method
     from admmnet.methods.settings import MethodSettings
     from admmnet.privacy.contract import Contract
 

@@ -18,7 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule, Span
 from admmnet.graph.simple import Graph, parts_of
-from admmnet.methods.base import Contact, Mask
+from admmnet.methods.agents import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""
@@ -55,16 +55,18 @@ class RoundFaults(Struct, frozen=True):
     whole: Mask
     """Agents without faults around them, shape (N,)."""
 
-    def contact(self, agent: int, neighbours: Sequence[int] | None = None) -> Contact | None:
-        """Faults around one agent and all or some of its neighbours, None if there is none."""
-        if self.whole[agent]:
+    def contact(self, agents: Sequence[int], around: Sequence[Sequence[int]]) -> Contact | None:
+        """Faults around agents and all or some of their neighbours, by edge; None if there is none."""
+        if all(self.whole[i] for i in agents):
             return None
-        own = self.links.of(agent)
-        masks = self.present[own], self.arrives[own], self.arrives[self.links.back[own]]
-        if neighbours is None or len(neighbours) == len(masks[0]):
-            return Contact(*masks)
-        among = np.isin(self.links.receiver[own], neighbours)  # of a start that was planned anew: its members
-        found = Contact(*(mask[among] for mask in masks))
+        parts = []
+        for i, near in zip(agents, around, strict=True):
+            own = self.links.of(i)
+            masks = np.array([self.present[own], self.arrives[own], self.arrives[self.links.back[own]]])
+            if len(near) < masks.shape[1]:  # of a start that was planned anew: its members
+                masks = masks[:, np.isin(self.links.receiver[own], near)]
+            parts.append(masks)
+        found = Contact(*np.concatenate(parts, axis=1))
         return None if all(mask.all() for mask in found) else found
 
 

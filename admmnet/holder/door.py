@@ -216,29 +216,30 @@ def answer_all(doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: M
         If a ledger holds other charges. No error depends on records.
     """
     answers: list[Told] = [REFUSED] * len(doors)
-    asked, hashed = list[tuple[Part, Sequence[Measurement]]](), dict[int, bytes]()
-    for part, reserve in _grouped(doors, asks, vectors):
-        asked.append((_fresh(doors, part, round, answers, hashed), reserve))
-    carried = _carried(doors, asked, round)
+    carried, repeated = answer_rows(doors, asks, round, vectors)
     for part, found in carried:
         for row, place in enumerate(part.places):
             value = found.values[row]
             said = NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
             answers[place] = found.failed.get(row, said)
-    _note(doors, hashed, carried)
+    for place, answer in repeated.items():
+        answers[place] = answer
     return answers
 
 
 def answer_rows(
     doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
-) -> list[tuple[Part, Answered]]:
-    """As ``answer_all``, in a round that is new to all doors, part by part; without the members that were refused."""
-    asked, hashed = _grouped(doors, asks, vectors), dict[int, bytes]()
-    for part, _ in asked if doors[0].outbox is not None else ():
-        hashed |= zip(part.places, question_hashes(round, part), strict=True)
+) -> tuple[list[tuple[Part, Answered]], dict[int, Answer]]:
+    """As ``answer_all``: members that are told something, part by part, and by place answers that are repeated.
+
+    Whoever is in neither was refused.
+    """
+    asked, repeated, hashed = list[tuple[Part, Sequence[Measurement]]](), dict[int, Answer](), dict[int, bytes]()
+    for part, reserve in _grouped(doors, asks, vectors):
+        asked.append((_fresh(doors, part, round, repeated, hashed), reserve))
     carried = _carried(doors, asked, round)
     _note(doors, hashed, carried)
-    return carried
+    return carried, repeated
 
 
 def _note(doors: Sequence[Any], hashed: Mapping[int, bytes], carried: Sequence[tuple[Part, Answered]]) -> None:
@@ -290,7 +291,7 @@ def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) 
     return found
 
 
-def _fresh(doors: Sequence[Any], part: Part, round: int, answers: list[Told], hashed: dict[int, bytes]) -> Part:
+def _fresh(doors: Sequence[Any], part: Part, round: int, answers: dict[int, Answer], hashed: dict[int, bytes]) -> Part:
     """Members for whom a round is new; the others are told what they were told then. Hashes are of new questions."""
     boxes = [doors[place].outbox for place in part.places]
     if all(box is None for box in boxes):

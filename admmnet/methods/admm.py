@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import ExactMinimiser
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Told
+from admmnet.methods.base import filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.settings import Given
 from admmnet.privacy.calibrate import Target
-from admmnet.types import Vector
 
 ROUNDS, ETA = 100, 1e-3
 """At the paper's 30 and 0.5 it hardly moves from the larger class."""
@@ -21,7 +19,6 @@ class ADMM(ConsensusMethod):
     name = "admm"
     forms = ("published",)
     private = False
-    by_rows = True
 
     @classmethod
     def fixed(cls, settings: Given) -> Given:
@@ -32,8 +29,6 @@ class ADMM(ConsensusMethod):
         """There is no noise, and no budget."""
         return self.objective(agent)
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
         """Eq. (3)."""
-        return vector_of(
-            (yield Ask(agent.question(ExactMinimiser, self.linear_term(agent), agent.convexity, self.beta)))
-        )
+        return (yield agents.ask(ExactMinimiser, self.linear_term(agents), agents.convexity, self.beta))

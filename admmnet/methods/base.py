@@ -1,4 +1,4 @@
-"""What a method is: one immutable instance a run, its state a dataclass an agent (docs/methods.md).
+"""What a method is: one immutable instance a run, the state of its agents in ``Agents`` (docs/methods.md).
 
 A method sees public values alone. It asks the agent's door for what it needs of the records, and is told what
 everybody may know: see ``admmnet.holder``.
@@ -13,25 +13,20 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from numpy.typing import NDArray
-
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
-from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.methods.agent import Agent, AgentPlan, Contact, Mask, ModelState
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.solvers.losses import Loss, get_loss
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Matrix, Total, Vector
 
 if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
     from admmnet.privacy.events import Event
     from admmnet.privacy.network.shifts import GossipFlow
     from admmnet.privacy.network.trees import TreeFlow
-
-__all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method", "ModelState", "filled"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ class Method:
     """As ``--algorithm`` has it."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     verb: ClassVar[Literal["exchange", "reduce", "none"]] = "exchange"
-    """``exchange``: agents broadcast vectors to neighbours every round, see ``absorb``. ``reduce``: they sum vectors
+    """``exchange``: agents broadcast vectors to neighbours every round, see ``update``. ``reduce``: they sum vectors
     of integers along a public tree, see ``receive``. ``none``: one holder has all records; a round is an epoch
     then, and the run ends early when nothing more comes."""
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
@@ -99,9 +94,6 @@ class Method:
     """Whether a run goes on until nothing more comes, however many rounds were planned."""
     by_record: ClassVar[bool] = False
     """Whether records of its single holder may have pure epsilons of their own: ``record_epsilon``."""
-    by_rows: ClassVar[bool] = False
-    """Whether its ``propose``, ``absorb`` and ``receive`` also take an ``AgentRows`` in place of an agent; what a class
-    says of itself does not hold for those derived from it."""
     lacks: ClassVar[frozenset[str]] = frozenset()
     """Settings that it does not have, of those of every run or of its ``Settings``."""
     settings: MethodSettings
@@ -240,38 +232,41 @@ class Method:
         """
         raise NotImplementedError
 
-    def agent(self, id: int, plan: AgentPlan) -> Agent:
-        """Agent before the first round."""
-        agent = Agent(id, tuple(sorted(self.facts.graph[id])), plan)
-        agent.state = self.start(agent, self.size)
-        return agent
+    def agents(self, plans: Mapping[int, AgentPlan]) -> Agents:
+        """Agents before the first round, by their numbers, ascending; of the verb ``exchange`` with neighbours."""
+        around = [sorted(self.facts.graph[i]) if self.verb == "exchange" else () for i in plans]
+        agents = Agents(plans, around, self.size)
+        self.start(agents)
+        return agents
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know before the run."""
         return ()
 
-    def entry(self, agent: Agent) -> Mapping[str, int | float | None]:
+    def entry(self, agents: Agents, row: int) -> Mapping[str, int | float | None]:
         """Figures of an agent that its entry in summary.json has besides."""
         return {}
 
-    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
-        """Facts and notes for the summary of a finished run; ``kept`` is what the door keeps, in simulations alone."""
+    def closing(self, agents: Agents, kept: Mapping[str, Any] | None) -> Closing:
+        """Facts and notes for the summary of a finished run; ``kept`` is what a door keeps, in simulations alone."""
         return Closing()
 
-    def start(self, agent: Agent, width: int) -> Any:
-        """State of an agent before the first round, for models of ``width`` numbers."""
-        raise NotImplementedError
+    def start(self, agents: Agents) -> None:
+        """Begin: ``theta`` and ``dual`` are zero, and state of the method's own goes to ``own``."""
 
-    def propose(self, agent: Agent, round: int) -> Asking[NDArray[Any] | None]:
-        """Return what the agent says in a round, None for silence; ``yield Ask(...)`` asks its records.
+    def propose(self, agents: Agents, round: int) -> Asking[Any]:
+        """Return what the agents say in a round; ``yield agents.ask(...)`` asks their records.
 
-        With the verb ``reduce`` that is an int64 vector of ``sum_size`` numbers.
+        That is ``Said``, or a matrix where all say something, or None where none does. With the verb ``reduce`` its
+        values are int64, shape (B, sum_size).
         """
         raise NotImplementedError
 
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Take in what the agent itself and its neighbours have broadcast; of the verb ``exchange``."""
-        raise NotImplementedError
+    def update(self, agents: Agents, came: Came | None) -> None:
+        """Take a step once ``theta`` and ``heard`` are those of the round; of the verb ``exchange``.
+
+        ``came`` is None as long as no message was lost, and ``said`` of the agents is None.
+        """
 
     @property
     def planned_anew(self) -> bool:
@@ -281,24 +276,21 @@ class Method:
         """
         return False
 
-    def shared(self, agent: Agent) -> Vector | None:
-        """What the members of a changed start average before it, shape (size,); None for nothing."""
+    def shared(self, agents: Agents) -> tuple[Matrix, Mask] | None:
+        """What the members of a changed start average before it, shape (B, size), and whose rows count."""
         return None
 
-    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
-        """State in a changed start: ``old`` as it is.
+    def carry(self, agents: Agents, shifts: Matrix | None) -> None:
+        """Go on in a changed start: ``theta`` is as it was, ``heard`` are the last vectors of this start's neighbours.
 
-        ``old`` is its state in the start before; ``heard``, if it has that, are the last vectors of the neighbours in
-        this one. ``shift`` is the mean of what the members have ``shared``.
+        ``shifts`` are the means of what the members have ``shared``, shape (B, size); None where none has.
         """
-        return old
 
-    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+    def receive(self, agents: Agents, total: Total | None) -> None:
         """Take in a round's sum, the same at all agents that go on; of the verb ``reduce``.
 
-        It is called once a round at every agent, also at one that was away. ``own`` is what the agent itself said.
-        ``total`` is None where the round is void: an agent was away, the round's graph fell apart, or nobody said
-        anything. What was charged in such a round stays charged.
+        It is called in every round. ``total`` is None where the round is void: an agent was away, the round's graph
+        fell apart, or nobody said anything. What was charged in such a round stays charged.
         """
         raise NotImplementedError
 
@@ -306,16 +298,13 @@ class Method:
         """Standard deviation of the noise in each number of the model, where released vectors tell it; else None."""
         return None
 
-    def in_average(self, agent: Agent) -> bool:
-        """Whether the average at the end of a run counts the agent; one that never spoke has no vector to count."""
-        return agent.releases > 0
+    def in_average(self, agents: Agents) -> Mask:
+        """Which agents the average at the end of a run counts; one that never spoke has no vector to count."""
+        return agents.releases > 0
 
-    def model(self, agent: Agent) -> Vector:
-        """Model of the agent, shape (size,), made of released vectors: ``theta`` of its state."""
-        found: Vector | None = getattr(agent.state, "theta", None)
-        if found is None:
-            raise NotImplementedError
-        return found
+    def models(self, agents: Agents) -> Matrix:
+        """Models of the agents, shape (B, size), made of released vectors."""
+        return agents.theta
 
 
 def filled(settings: Given, **values: Any) -> Given:

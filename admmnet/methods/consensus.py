@@ -1,6 +1,6 @@
-"""Decentralised consensus ADMM around one agent, docs/methods.md eqs. (3), (4), (35), (36).
+"""Decentralised consensus ADMM, docs/methods.md eqs. (3), (4), (35), (36).
 
-Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
+Only released vectors enter: ``theta`` is what an agent itself last broadcast, ``heard`` what its neighbours did.
 Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are public. Simulated trouble
 (docs/simulate.md) is public too, and leaves the convexity as it is.
 """
@@ -8,17 +8,17 @@ Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from collections.abc import Collection
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
+from admmnet.methods.agents import AgentPlan, Agents, Came, Mask, wide
+from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix
 
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
@@ -28,106 +28,6 @@ DROWNED = 0.07
 
 HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
-
-
-class Consensus:
-    """Equations of one agent, vectors (d,), and of many at once, vectors (B, d) and numbers (B, 1)."""
-
-    __slots__ = ()
-    theta: Any
-    dual: Any
-
-    @property
-    def degree(self) -> Any:
-        """Number of neighbours."""
-        raise NotImplementedError
-
-    def summed(self, contact: Contact | None = None) -> Any:
-        """Sum over neighbours j of c_ij: the neighbour's vector, or the agent's own where the edge is absent."""
-        raise NotImplementedError
-
-    def linear_term(self, eta: Any, proximal: Any = 0.0, contact: Contact | None = None) -> Any:
-        """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i."""
-        linear = 2.0 * self.dual - eta * (self.degree * self.theta + self.summed(contact))
-        return linear if isinstance(proximal, float) and not proximal else linear - proximal * self.theta
-
-    def turn(self, eta: Any) -> None:
-        """Update the dual, eq. (4)."""
-        self.dual = self.dual + 0.5 * eta * (self.degree * self.theta - self.summed())
-
-
-@dataclass(slots=True)
-class ConsensusState(Consensus):
-    """Last released vectors around one agent and its dual."""
-
-    theta: Vector
-    dual: Vector
-    """Shape (d,)."""
-    heard: Matrix
-    """Shape (degree, d). Last vector heard of every neighbour."""
-    said: Matrix | None = None
-    """Shape (degree, d). Last own vector that arrived at every neighbour; None while there was no trouble: ``theta``
-    everywhere."""
-
-    @classmethod
-    def zero(cls, degree: int, width: int) -> Self:
-        """Everything starts at zero, in arrays that many agents share: none is written to."""
-        return cls(*_zeros(degree, width))
-
-    @property
-    def degree(self) -> int:
-        """Number of neighbours."""
-        return len(self.heard)
-
-    def summed(self, contact: Contact | None = None) -> Vector:
-        """Sum over neighbours, as heard."""
-        heard = self.heard
-        if contact is not None:
-            heard = np.where(contact.present[:, None], heard, self.theta)
-        found: Vector = heard.sum(axis=0)
-        return found
-
-    def absorb(
-        self,
-        neighbours: Sequence[int],
-        own: Vector | None,
-        inbox: Mapping[int, Vector],
-        eta: float,
-        contact: Contact | None = None,
-    ) -> None:
-        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value.
-
-        In trouble, eq. (36), the dual moves along edges over which nothing was lost, by vectors that both ends hold.
-        """
-        whole = np.ones(len(neighbours), dtype=bool)
-        _, arrives, hears = contact or Contact(whole, whole, whole)
-        if self.said is None and contact is not None:  # until now everything has arrived
-            self.said = np.tile(self.theta, (len(neighbours), 1))
-        if own is not None:
-            self.theta = own
-            if self.said is not None:
-                self.said[arrives] = own
-        came = np.array([j in inbox for j in neighbours], dtype=bool)
-        self.heard = self.heard.copy()
-        for row in np.flatnonzero(came).tolist():
-            self.heard[row] = inbox[neighbours[row]]
-        if self.said is not None:
-            both = arrives & hears & self.counted(arrives, came, own is not None)
-            self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
-            return
-        self.turn(eta)
-
-    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
-        """Edges that count at all: all of them."""
-        return np.ones_like(arrives)
-
-
-@lru_cache(maxsize=1024)
-def _zeros(degree: int, width: int) -> tuple[Vector, Vector, Matrix]:
-    found = np.zeros(width), np.zeros(width), np.zeros((degree, width))
-    for zeros in found:
-        zeros.flags.writeable = False
-    return found
 
 
 class ConsensusMethod(Method):
@@ -213,38 +113,58 @@ class ConsensusMethod(Method):
         """Neighbours by which an agent's convexity is counted."""
         return int(self.facts.graph.degree(agent))
 
-    def start(self, agent: Agent, width: int) -> ConsensusState:
+    def start(self, agents: Agents) -> None:
         """Everything at zero."""
-        return ConsensusState.zero(agent.degree, width)
 
-    def linear_term(self, agent: Agent, *, eta: float | None = None, proximal: float | None = None) -> Vector:
+    def linear_term(self, agents: Agents, *, eta: Any = None, proximal: Any = None, met: Mask | None = None) -> Matrix:
         """Linear coefficient of this round's objective over w_i, besides the loss: eqs. (3), (16), (35), (62).
 
-        Penalty and self-term are those of the plan, unless others are given.
+        Penalty and self-term are those of the plan, unless others are given. Shape (B, size).
         """
-        state, plan = agent.state, agent.plan
-        eta = plan.eta if eta is None else eta
-        proximal = plan.proximal if proximal is None else proximal
-        whole: Vector = state.linear_term(eta, proximal, agent.contact)
-        return whole / plan.weight
+        found: Matrix = self.whole_term(agents, eta=eta, proximal=proximal, met=met) / wide(agents.plan.weight)
+        return found
 
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Eqs. (4) and (36)."""
-        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
+    def whole_term(self, agents: Agents, *, eta: Any = None, proximal: Any = None, met: Mask | None = None) -> Matrix:
+        """2 dual - eta sum_j (theta_i + c_ij) - p theta_i, over the edges ``met``; of the objective itself."""
+        plan, edges, theta = agents.plan, agents.edges, agents.theta
+        eta, proximal = (wide(plan.eta if eta is None else eta), wide(plan.proximal if proximal is None else proximal))
+        if met is None:
+            degree, summed = agents.degree, agents.summed()
+        else:
+            heard = agents.heard
+            if agents.contact is not None:
+                heard = np.where(agents.contact.present[:, None], heard, theta[edges.owner])
+            degree, summed = edges.sum(met), edges.sum(np.where(met[:, None], heard, 0.0))
+        linear: Matrix = 2.0 * agents.dual - eta * (wide(degree) * theta + summed)
+        return linear if isinstance(proximal, float) and not proximal else linear - proximal * theta
+
+    def update(self, agents: Agents, came: Came | None) -> None:
+        """Move the duals, eq. (4).
+
+        In trouble, eq. (36), along edges over which nothing was lost, by vectors that both ends hold.
+        """
+        half = 0.5 * wide(agents.plan.eta)
+        if came is None:
+            agents.dual = agents.dual + half * (wide(agents.degree) * agents.theta - agents.summed())
+            return
+        assert agents.said is not None
+        both = came.both & self.counted(agents, came)
+        agents.dual = agents.dual + half * agents.edges.sum(np.where(both[:, None], agents.said - agents.heard, 0.0))
+
+    def counted(self, agents: Agents, came: Came) -> Mask:
+        """Edges that count at all, shape (E,): all of them."""
+        return np.ones_like(came.both)
 
     @property
     def planned_anew(self) -> bool:
         """Proven forms calibrate on top of what is spent, and without privacy there is nothing to spend."""
         return not (self.private and self.published)
 
-    def shared(self, agent: Agent) -> Vector | None:
-        """Its dual."""
-        return agent.state.dual if isinstance(agent.state, ConsensusState) else None
+    def shared(self, agents: Agents) -> tuple[Matrix, Mask]:
+        """Their duals."""
+        return agents.dual, np.ones(len(agents), dtype=bool)
 
-    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
+    def carry(self, agents: Agents, shifts: Matrix | None) -> None:
         """Eq. (112)."""
-        state = self.start(agent, self.size)
-        if isinstance(old, ConsensusState):
-            state.theta, state.heard = old.theta, old.heard
-            state.dual = old.dual if shift is None else old.dual - shift
-        return state
+        if shifts is not None:
+            agents.dual = agents.dual - shifts

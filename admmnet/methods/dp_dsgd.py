@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Said, Told, wide
+from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.consensus import HINGE_WIDTH
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate, noise_multiplier
@@ -58,14 +57,6 @@ class DSGDSettings(StepSettings, frozen=True, kw_only=True):
                 "mixing = 'network' goes with gossip_steps = 1 and sample_rate = 1: no theorem on neighbours "
                 "alone covers messages without noise, or sampled batches"
             )
-
-
-@dataclass(slots=True)
-class GossipState:
-    """What an agent last broadcast, shape (d,), and last heard of every neighbour, shape (degree, d)."""
-
-    theta: Vector
-    heard: Matrix
 
 
 class DPDSGD(Method):
@@ -217,53 +208,59 @@ class DPDSGD(Method):
 
         return noise_multiplier(target.epsilon, target.delta, rate, self.gradients, "fixed", reading)
 
-    def start(self, agent: Agent, width: int) -> GossipState:
-        """Everything at zero."""
-        return GossipState(np.zeros(width), np.zeros((agent.degree, width)))
-
     @property
     def planned_anew(self) -> bool:
         """Steps on sampled batches are read by loss distributions, which hold for one plan alone."""
         return float(self.settings.sample_rate) == 1.0
 
-    def carry(self, agent: Agent, old: GossipState, shift: Vector | None) -> GossipState:
-        """Its vector, and those of its neighbours."""
-        return GossipState(old.theta, old.heard)
-
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
         """Eq. (108); edges that are absent mix nothing."""
-        state, plan, own = agent.state, agent.plan, self.settings
+        own, theta = self.settings, agents.theta
         if self.whole:
-            return (yield from self._whole_steps(agent))
-        answer = None
-        if round % int(own.gossip_steps) == 0:
-            answer = yield Ask(self.question(agent.id, state.theta, plan.noise))
-            if not isinstance(answer, Released):
-                return None
-        shares = self._shares(agent)
-        step: Vector = state.theta + shares @ (state.heard - state.theta)
-        if answer is not None:
-            gradient = plan.weight / self.rate(agent.id) * answer.value + plan.regularisation * state.theta
-            step = step - float(own.step_size) * gradient
-        return step
+            return (yield from self._whole_steps(agents))
+        step = theta + self._mixed(agents, theta, agents.heard)
+        if round % int(own.gossip_steps):
+            return Said(step, np.ones(len(agents), dtype=bool))
+        told = yield self.asks(agents, theta)
+        return Said(step - float(own.step_size) * self.gradient(agents, theta, told), told.said)
 
-    def _shares(self, agent: Agent) -> Vector:
-        """W_ij of its neighbours, zero where an edge is absent."""
-        shares = self.weights[agent.id]
-        return shares if agent.contact is None else np.where(agent.contact.present, shares, 0.0)
+    def asks(self, agents: Agents, here: Matrix) -> Asks:
+        """Noisy gradients at public points, shape (B, d)."""
+        noise = [plan.noise for plan in agents.plans]
+        return Asks([self.question(*own) for own in zip(agents.ids, here, noise, strict=True)])
 
-    def _whole_steps(self, agent: Agent) -> Asking[Vector | None]:
+    def gradient(self, agents: Agents, here: Matrix, told: Told) -> Matrix:
+        """Gradients of the agents' objectives, of the answers at these points, shape (B, d)."""
+        plan = agents.plan
+        found: Matrix = wide(plan.weight / self._rates(agents.ids)) * told.value + wide(plan.regularisation) * here
+        return found
+
+    def _rates(self, ids: Sequence[int]) -> Vector:
+        return np.array([self.rate(i) for i in ids])
+
+    def _mixed(self, agents: Agents, here: Matrix, heard: Matrix) -> Matrix:
+        """Sums of W_ij (h_ij - theta_i) over neighbours, shape (B, d)."""
+        ends = np.cumsum(agents.degree).astype(np.intp)
+        found = np.zeros_like(here)
+        for row, (i, end) in enumerate(zip(agents.ids, ends.tolist(), strict=True)):
+            own = slice(end - len(agents.edges.around[row]), end)
+            shares = self.weights[i]
+            if agents.contact is not None:
+                shares = np.where(agents.contact.present[own], shares, 0.0)
+            found[row] = shares @ (heard[own] - here[row])
+        return found
+
+    def _whole_steps(self, agents: Agents) -> Asking[Said]:
         """Eqs. (108), (120): all that is mixed lies within a public radius, and is rounded before the noise comes."""
-        state, plan = agent.state, agent.plan
-        reach, step = self._reach(agent.id, plan.noise)
-        here, heard = clip(state.theta, reach), np.stack([clip(row, reach) for row in state.heard])
-        answer = yield Ask(self.question(agent.id, here, plan.noise))
-        if not isinstance(answer, Released):
-            return None
+        plan, owner = agents.plan, agents.edges.owner
+        noise = [one.noise for one in agents.plans]
+        reach, step = np.array([self._reach(i, sigma) for i, sigma in zip(agents.ids, noise, strict=True)]).T
+        here = np.array([clip(row, most) for row, most in zip(agents.theta, reach, strict=True)])
+        heard = [clip(row, most) for row, most in zip(agents.heard, reach[owner], strict=True)]
+        told = yield self.asks(agents, here)
         ridge = float(self.settings.step_size) * plan.regularisation
-        mixed = here + self._shares(agent) @ (heard - here) - ridge * here
-        message: Vector = np.rint(mixed / step) * step - answer.value
-        return message
+        mixed = here + self._mixed(agents, here, np.reshape(heard, (len(owner), -1))) - ridge * here
+        return Said(np.rint(mixed / wide(step)) * wide(step) - told.value, told.said)
 
     def _reach(self, agent: int, sigma: float) -> tuple[float, float]:
         """Radius within which an agent mixes, at which sums of whole steps are exact, and its step."""
@@ -311,12 +308,3 @@ class DPDSGD(Method):
         pull = np.array([eta * self.weight(i) * c1 for i in range(size)])
         np.fill_diagonal(contraction, np.maximum(np.abs(diagonal), np.abs(diagonal - pull)))
         return GossipFlow(mixing, contraction, **vectors, rounds=self.rounds)
-
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Keep the last vectors; of a message that was lost the one before."""
-        state: GossipState = agent.state
-        if own is not None:
-            state.theta = own
-        for row, j in enumerate(agent.neighbours):
-            if j in inbox:
-                state.heard[row] = inbox[j]

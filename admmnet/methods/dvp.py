@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import math
 
-from admmnet.holder.answers import Ask, Asking
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Told
 from admmnet.methods.rivals import Rival, least_convexity_pure
-from admmnet.types import Vector
 
 
 class DVP(Rival):
@@ -35,6 +32,6 @@ class DVP(Rival):
         """Its accounting goes by the whole convexity."""
         return None
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
         """Eq. (28): 2 (dual + e/2) . theta in place of 2 dual . theta; the plan's convexity includes the ridge Phi."""
-        return vector_of((yield Ask(self.release(agent, self.linear_term(agent), agent.plan.convexity))))
+        return (yield self.release(agents, self.linear_term(agents), agents.plan.convexity))

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from msgspec import structs
 
-from admmnet.holder.answers import Asking
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
-from admmnet.methods.agent import Agent, AgentPlan
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Told
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target
-from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Matrix, Total, Vector
 
 _QUARTERS = "1", "1.778279410038922801225", "3.162277660168379331999", "5.623413251903490803950"
 _SIDE = [1e-9, *(float(f"{quarter}e{power}") for power in range(-3, 10) for quarter in _QUARTERS), 1e10]
@@ -37,11 +36,6 @@ WINDOWS = (1, 2, 4)
 """Neighbouring bins whose counts are looked at together."""
 EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 """Distribution of a column between its bounds of which nothing else is known."""
-
-
-@dataclass(slots=True)
-class StageState:
-    """Nothing: what a stage finds is the same for all agents, and kept in the stage itself."""
 
 
 class Stage(SumMethod):
@@ -88,21 +82,13 @@ class Stage(SumMethod):
     def _make(self, known: Known, ratio: float) -> OnGrid:
         return replace(self.unit(), grid=self.grid).at_ratio(known, ratio)  # type: ignore[type-var]
 
-    def start(self, agent: Agent, size: int) -> StageState:
-        """Nothing is known."""
-        return StageState()
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Eq. (70): the agents' noisy sums."""
+        return (yield from self.summands(agents, np.zeros(0)))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
-        """Eq. (70): the agent's noisy sum."""
-        return (yield from self.summand(agent, np.zeros(0)))
-
-    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+    def receive(self, agents: Agents, total: Total | None) -> None:
         """Keep the total."""
         self.total = total
-
-    def model(self, agent: Agent) -> Vector:
-        """Zero: no model is made here."""
-        return np.zeros(self.size)
 
 
 class CountStage(Stage):
@@ -168,7 +154,6 @@ def _places(encoding: Encoding) -> Iterable[tuple[int, int]]:
 class BoundsStage(CountStage):
     """Bounds of columns for which none are declared, eq. (113)."""
 
-    by_rows = True
     name = "bounds"
     number = -3
 
@@ -210,7 +195,6 @@ def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float]
 class ShapeStage(CountStage):
     """Distributions of columns between their bounds, eq. (114); ``fallback`` is the encoding without any."""
 
-    by_rows = True
     name = "shape"
     number = -2
 
@@ -254,7 +238,6 @@ def bounded(encoding: Encoding) -> list[int]:
 class WhitenStage(Stage):
     """Second moments of encoded rows, and the matrix that makes rows of them whose moments are even, eq. (116)."""
 
-    by_rows = True
     name = "whiten"
     number = -1
 

@@ -7,13 +7,13 @@ rivals). The published form is the papers' algorithm with their constants and ca
 from __future__ import annotations
 
 import math
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.methods.base import Agent
+from admmnet.methods.agents import Agents, Asks
 from admmnet.methods.dvp import DVP
 from admmnet.methods.m_admm import MADMM
 from admmnet.methods.pp_admm import ROUNDS, PerturbedConsensus, sigma_objective
@@ -22,7 +22,7 @@ from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Draft
 from admmnet.privacy.proven import LOGISTIC
-from admmnet.types import Vector
+from admmnet.types import Matrix
 
 
 class GaussianNoise(NamedTuple):
@@ -57,12 +57,10 @@ class GaussianRival(PerturbedConsensus, Rival):
         """Convexity that the method itself makes sure of at a nominal budget; 0 for none."""
         return 0.0
 
-    def release(
-        self, agent: Agent, linear: Vector, m: float, *, booked: float | None = None, scale: float = 1.0
-    ) -> PerturbedMinimiser:
+    def release(self, agents: Agents, linear: Matrix, m: Any, *, booked: Any = None, scale: Any = 1.0) -> Asks:
         """Eq. (107): b is drawn itself, as scale e has its law."""
-        noise: GaussianNoise = agent.plan.noise
-        return PerturbedMinimiser(linear, m, self.beta, noise.sigma1, noise.sigma2, booked)
+        noise = agents.plan.noise
+        return agents.ask(PerturbedMinimiser, linear, m, self.beta, noise.sigma1, noise.sigma2, booked)
 
     def _draft(self, records: int, m: float, penalty: float, rho: float) -> Draft[GaussianNoise]:
         """Every round that reads records gets an equal part of a nominal budget, eq. (18)."""

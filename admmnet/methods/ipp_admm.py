@@ -6,30 +6,20 @@ docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) prov
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.holder.measurements import (
-    GradientNorm,
-    HeldNorm,
-    PerturbedMinimiser,
-    PublishedBroadcast,
-    PublishedComparison,
-)
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, Mask, filled
-from admmnet.methods.consensus import ConsensusState
+from admmnet.holder.measurements import GradientNorm, HeldNorm, PublishedBroadcast, PublishedComparison
+from admmnet.methods.agents import Agents, Asking, Asks, Came, Mask, wide
+from admmnet.methods.base import filled
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
-from admmnet.methods.published import PublishedNoise
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.settings import Auto, about
-from admmnet.types import Vector
 
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
@@ -87,21 +77,6 @@ class Gate(NamedTuple):
     sigma: float | None
     epsilon_threshold: float = 0.0
     epsilon_query: float = 0.0
-
-
-class GatedState(ConsensusState):
-    """State of an agent where any may be silent: an edge's dual moves in rounds in which one of its ends spoke."""
-
-    @classmethod
-    def quiet(cls, degree: int, width: int) -> Self:
-        """Everything at zero; both ends know what the other holds."""
-        state = cls.zero(degree, width)
-        state.said = np.zeros_like(state.heard)
-        return state
-
-    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
-        """Edges over which a vector has arrived at either end in this round."""
-        return came | arrives if spoke else came
 
 
 class IPPADMM(JoiningADMM):
@@ -174,52 +149,50 @@ class IPPADMM(JoiningADMM):
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
         return Gate(spread, None, first, epsilon - first), ((event, self.releases),)
 
-    def start(self, agent: Agent, width: int) -> ConsensusState:
-        """Everything at zero."""
-        if self.kind in ("joining", "off") or self.published:
-            return super().start(agent, width)
-        return GatedState.quiet(agent.degree, width)
+    def start(self, agents: Agents) -> None:
+        """Everything at zero; where duals wait for vectors both ends of an edge know what the other holds."""
+        super().start(agents)
+        if self.kind == "above-threshold":
+            agents.said = np.zeros_like(agents.heard)
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Broadcast, or None for silence."""
+    def counted(self, agents: Agents, came: Came) -> Mask:
+        """Edges whose duals move: behind a held threshold, where silence lasts, those with a vector of either end."""
+        return came.arrived | came.came if self.kind == "above-threshold" else super().counted(agents, came)
+
+    def propose(self, agents: Agents, round: int) -> Asking[Any]:
+        """Broadcast, or silence."""
         if self.kind == "joining" and not self.published:
-            return (yield from self.joining(agent, round))
-        gate = agent.plan.noise.gate
-        if gate is None:  # --gate off
-            return vector_of((yield Ask(self.minimiser(agent))))
-        if agent.releases >= self.releases:
-            return None
-        question, release = self._comparison(agent) if self.published else self._question(agent, gate)
+            return (yield from self.joining(agents, round))
+        if agents.plan.noise.gate is None:  # --gate off
+            return (yield self.minimiser(agents))
+        asked = agents.releases < self.releases
+        release = self._broadcast(agents) if self.published else self.minimiser(agents)
+        question = self._comparison(agents) if self.published else self._question(agents)
         # the broadcast that a yes would trigger must fit before the question is asked
-        answer = yield Ask(question, reserve=(release,))
-        return vector_of((yield Ask(release))) if isinstance(answer, Released) else None
+        yes = yield question._replace(rows=asked, reserve=release)
+        return (yield release._replace(rows=yes.said))
 
-    def _question(self, agent: Agent, gate: Gate) -> tuple[HeldNorm | GradientNorm, PerturbedMinimiser]:
-        """Eqs. (22), (23), and the release that follows on a yes."""
-        plan, threshold, release = agent.plan, self.settings.gate_threshold, self.minimiser(agent)
-        centre = agent.state.heard.sum(axis=0) / agent.degree
-        pull = (2.0 * agent.state.dual + plan.regularisation * centre) / plan.weight
+    def _question(self, agents: Agents) -> Asks:
+        """Eqs. (22), (23)."""
+        plan, gate, threshold = agents.plan, agents.plan.noise.gate, self.settings.gate_threshold
+        centre = agents.edges.sum(agents.heard) / wide(agents.degree)
+        pull = (2.0 * agents.dual + wide(plan.regularisation) * centre) / wide(plan.weight)
         held = gate.sigma is None
         level = plan.noise.sigma1 * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
         level = level if threshold == "auto" else float(threshold)
-        if gate.sigma is None:
-            return HeldNorm(centre, pull, level, gate.epsilon_threshold, gate.epsilon_query), release
-        return GradientNorm(centre, pull, gate.sigma, level), release
+        if held:
+            return agents.ask(HeldNorm, centre, pull, level, gate.epsilon_threshold, gate.epsilon_query)
+        return agents.ask(GradientNorm, centre, pull, gate.sigma, level)
 
-    def _comparison(self, agent: Agent) -> tuple[PublishedComparison, PublishedBroadcast]:
+    def _comparison(self, agents: Agents) -> Asks:
         """Eqs. (13)-(15)."""
-        noise: PublishedNoise = agent.plan.noise
-        assert noise.gate is not None
-        m, share = agent.convexity, self.noise_share
-        level = agent.plan.regularisation, self.settings.loss_clip, float(self.settings.gate_threshold)
-        question = PublishedComparison(
-            self.linear_term(agent),
-            m,
-            self.beta,
-            noise.sigma1,
-            agent.state.theta,
-            *level,
-            *noise.gate,
-            noise_share=share,
-        )
-        return question, PublishedBroadcast(m, self.beta, noise.sigma1, noise.sigma2, share)
+        noise, m, share = agents.plan.noise, agents.convexity, self.noise_share
+        level = agents.plan.regularisation, self.settings.loss_clip, float(self.settings.gate_threshold)
+        own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *noise.gate
+        return agents.ask(PublishedComparison, *own, noise_share=share)
+
+    def _broadcast(self, agents: Agents) -> Asks:
+        """Eq. (7)."""
+        noise = agents.plan.noise
+        own = agents.convexity, self.beta, noise.sigma1, noise.sigma2, self.noise_share
+        return agents.ask(PublishedBroadcast, *own)

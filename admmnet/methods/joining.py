@@ -10,22 +10,19 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 
 from admmnet.graph.simple import Graph, parts_of
-from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
-from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Said, Told, wide
+from admmnet.methods.base import Facts
 from admmnet.methods.convexity import typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
-from admmnet.types import Vector
+from admmnet.types import Integers, Matrix, Vector
 
 SLACK, LEAST_CORE = 0.95, 3
 """Share of the best signal-to-noise that the core keeps, and its fewest agents: eq. (80)."""
@@ -91,43 +88,14 @@ def reaching(graph: Graph, first: frozenset[int], asked: Sequence[int]) -> froze
 
 
 @dataclass(slots=True)
-class JoiningState(ConsensusState):
-    """State of an agent where not all speak from the first round."""
+class Joining:
+    """State of agents where not all speak from the first round; both ends of an edge know what they say of it."""
 
-    joined: int | None = None
-    """Round of its yes."""
-    met: Mask = None  # type: ignore[assignment]  # fields of the base have defaults
-    told: Mask = None  # type: ignore[assignment]
-    """Shape (degree,). Whether the neighbour is known to speak, and knows that this agent does: both ends know both."""
-
-    @classmethod
-    def among(cls, neighbours: Sequence[int], width: int, first: frozenset[int], *, speaks: bool) -> Self:
-        """Everything starts at zero; who speaks first is public."""
-        state = cls.zero(len(neighbours), width)
-        state.met = np.array([j in first for j in neighbours], dtype=bool)
-        state.told = np.full(len(neighbours), speaks)
-        state.said = np.zeros_like(state.heard)
-        return state
-
-    def around(self) -> Vector | None:
-        """Mean of the vectors heard of, shape (d,), eq. (82); None before the first."""
-        found = self.heard[self.met & self.heard.any(axis=1)]
-        return found.sum(axis=0) / len(found) if len(found) else None
-
-    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
-        """Eq. (85): of the edges to those who speak."""
-        met = self.met
-        if contact is not None:
-            contact = Contact(*(mask[met] for mask in contact))
-        found: Vector = ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
-        return found
-
-    def counted(self, arrives: Mask, came: Mask, spoke: bool) -> Mask:
-        """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
-        if spoke:
-            self.told = self.told | arrives
-        self.met = self.met | came
-        return self.met & self.told
+    joined: Integers
+    """Shape (B,). Round of an agent's yes, -1 before."""
+    met: Mask
+    told: Mask
+    """Shape (E,). Whether the neighbour is known to speak, and knows that this agent does."""
 
 
 class JoiningADMM(PPADMM):
@@ -209,76 +177,106 @@ class JoiningADMM(PPADMM):
         release.within(self.known(self.facts.counts[agent]))  # refused before the run, not at a yes
         return plan
 
-    def convexity(self, agent: Agent, *, records: bool = True) -> float:
-        """m_i(t), eq. (88): of the penalty around who speaks now, and with records never below that of the plan."""
-        plan, own = agent.plan, self.settings.proximal
-        m = plan.regularisation + 2.0 * plan.eta * int(agent.state.met.sum())
-        m += 0.0 if own == "auto" else float(own)
-        return max(m, plan.convexity * plan.weight) if records else m
-
-    def start(self, agent: Agent, width: int) -> ConsensusState:
-        """Everything at zero."""
+    def rounds_convexity(self, agents: Agents) -> Vector:
+        """m_i(t) over w_i, eq. (88)."""
         if self.all_speak:
-            return super().start(agent, width)
-        return JoiningState.among(agent.neighbours, width, self.first, speaks=agent.id in self.first)
-
-    def shared(self, agent: Agent) -> Vector | None:
-        """Its dual, of who speaks: who listens has none, and is not in the sum."""
-        speaks = self.all_speak or agent.id in self.first or agent.state.theta.any()
-        return super().shared(agent) if speaks else None
-
-    def carry(self, agent: Agent, old: Any, shift: Vector | None) -> Any:
-        """Eq. (112); who has joined has, and both ends of an edge know who speaks."""
-        state = super().carry(agent, old, shift)
-        if isinstance(state, JoiningState):
-            state.joined, state.said = old.joined, np.tile(state.theta, (agent.degree, 1))
-            state.met, state.told = state.met | state.heard.any(axis=1), state.told | state.theta.any()
-        return state
-
-    def linear(self, agent: Agent, m: float) -> Vector:
-        """Eq. (85), of a round's objective of convexity m."""
-        plan, state = agent.plan, agent.state
-        proximal = max(m - plan.regularisation - 2.0 * plan.eta * int(state.met.sum()), 0.0)
-        found: Vector = state.linear_term(plan.eta, proximal, agent.contact)
+            return super().rounds_convexity(agents)
+        found: Vector = self._convexity(agents) / agents.plan.weight
         return found
 
-    def minimiser(self, agent: Agent) -> PerturbedMinimiser:
-        """Release of this round, eqs. (85), (88)."""
+    def _convexity(self, agents: Agents, *, records: bool = True) -> Vector:
+        """m_i(t), eq. (88): of the penalty around who speaks now, and with records never below that of the plan."""
+        plan, own = agents.plan, self.settings.proximal
+        m = plan.regularisation + 2.0 * plan.eta * agents.edges.sum(agents.own.met)
+        m = m + (0.0 if own == "auto" else float(own))
+        return np.maximum(m, plan.convexity * plan.weight) if records else np.asarray(m)
+
+    def start(self, agents: Agents) -> None:
+        """Everything at zero; who speaks first is public."""
+        super().start(agents)
         if self.all_speak:
-            return super().minimiser(agent)
-        m, w, noise = self.convexity(agent), agent.plan.weight, agent.plan.noise
-        return PerturbedMinimiser(self.linear(agent, m) / w, m / w, self.beta, noise.sigma1, noise.sigma2)
+            return
+        first = np.array([i in self.first for i in agents.ids], dtype=bool)
+        met = np.array([j in self.first for j in agents.edges.other.tolist()], dtype=bool)
+        agents.own = Joining(np.full(len(agents), -1), met, first[agents.edges.owner])
+        agents.said = np.zeros_like(agents.heard)
 
-    def joining(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Eqs. (81)-(86): a release, a relayed vector, or None for silence."""
-        state: JoiningState = agent.state
-        if agent.id not in self.core and state.joined is None:
-            centre, noise = state.around(), agent.plan.noise
-            answer = None
-            if noise is not None and round in ASKED_IN and centre is not None:
-                question = GradientNorm(centre, None, noise.gate, self.threshold(agent.id))
-                # the broadcast that a yes would trigger must fit before the question is asked
-                answer = yield Ask(question, reserve=(self.minimiser(agent),))
-            if not isinstance(answer, Released):
-                return self.relayed(agent) if agent.id in self.first else None
-            state.joined = round
-            if agent.id not in self.first:
-                state.theta = answer.used.here
-        return vector_of((yield Ask(self.minimiser(agent))))
+    def counted(self, agents: Agents, came: Came) -> Mask:
+        """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
+        if self.all_speak:
+            return super().counted(agents, came)
+        own: Joining = agents.own
+        own.told, own.met = own.told | came.arrived, own.met | came.came
+        return own.met & own.told
 
-    def relayed(self, agent: Agent) -> Vector:
-        """Eq. (89): the minimiser of an objective without records, made of released vectors alone."""
-        m = self.convexity(agent, records=False)
-        vector: Vector = -self.linear(agent, m) / m
-        return vector
+    def shared(self, agents: Agents) -> tuple[Matrix, Mask]:
+        """Duals of who speaks: who listens has none, and is not in the sum."""
+        speaks = [self.all_speak or i in self.first for i in agents.ids]
+        return agents.dual, np.array(speaks) | agents.theta.any(axis=1)
 
-    def model(self, agent: Agent) -> Vector:
-        """Last broadcast; of who only listens, the mean of what it hears."""
-        if not self.in_average(agent):
-            found: Vector | None = agent.state.around()
-            if found is not None:
-                return found
-        return super().model(agent)
+    def carry(self, agents: Agents, shifts: Matrix | None) -> None:
+        """Eq. (112); who has joined has, and both ends of an edge know who speaks."""
+        super().carry(agents, shifts)
+        if not self.all_speak:
+            own, spoke = agents.own, agents.theta.any(axis=1)
+            own.met, own.told = own.met | agents.heard.any(axis=1), own.told | np.asarray(spoke)[agents.edges.owner]
+
+    def around(self, agents: Agents) -> tuple[Matrix, Vector]:
+        """Mean of the vectors heard of, shape (B, d), eq. (82), zero before the first; and how many, shape (B,)."""
+        heard = agents.heard
+        known = agents.own.met & heard.any(axis=1)
+        near = agents.edges.sum(known)
+        return agents.edges.sum(np.where(known[:, None], heard, 0.0)) / wide(np.maximum(near, 1.0)), near
+
+    def linear(self, agents: Agents) -> Matrix:
+        """Eq. (85), over w_i."""
+        if self.all_speak:
+            return super().linear(agents)
+        found: Matrix = self._linear(agents, self._convexity(agents)) / wide(agents.plan.weight)
+        return found
+
+    def _linear(self, agents: Agents, m: Vector) -> Matrix:
+        """Eq. (85), of objectives of convexity m."""
+        plan, met = agents.plan, agents.own.met
+        proximal = np.maximum(m - plan.regularisation - 2.0 * plan.eta * agents.edges.sum(met), 0.0)
+        return self.whole_term(agents, proximal=proximal, met=met)
+
+    def joining(self, agents: Agents, round: int) -> Asking[Said | Told]:
+        """Eqs. (81)-(86): a release, a relayed vector, or silence."""
+        if self.all_speak:
+            return (yield self.minimiser(agents))
+        own: Joining = agents.own
+        core, first = (np.array([i in some for i in agents.ids], dtype=bool) for some in (self.core, self.first))
+        listens = ~core & (own.joined < 0)
+        if round in ASKED_IN and listens.any():
+            centre, near = self.around(agents)
+            levels = np.array([0.0 if i in self.core else self.threshold(i) for i in agents.ids])
+            planned = np.array([plan.noise is not None for plan in agents.plans])
+            asked = listens & planned & (near > 0)
+            # the broadcast that a yes would trigger must fit before the question is asked
+            reserve = self.minimiser(agents, rows=asked)
+            own_noise = agents.plan.noise.gate if asked.any() else None
+            yes = yield agents.ask(GradientNorm, centre, None, own_noise, levels, rows=asked, reserve=reserve)
+            own.joined = np.where(yes.said, round, own.joined)
+            fresh = yes.said & ~first
+            agents.theta = np.where(fresh[:, None], yes.used, agents.theta)
+            listens &= ~yes.said
+        told = yield self.minimiser(agents, rows=~listens)
+        relays = listens & first
+        if not relays.any():
+            return told
+        # eq. (89): minimisers of objectives without records, made of released vectors alone
+        m = self._convexity(agents, records=False)
+        relayed = -self._linear(agents, m) / wide(m)
+        return Said(np.where(relays[:, None], relayed, told.value), told.said | relays)
+
+    def models(self, agents: Agents) -> Matrix:
+        """Last broadcasts; of who only listens, the mean of what it hears."""
+        if self.all_speak:
+            return super().models(agents)
+        around, near = self.around(agents)
+        listens = (near > 0) & ~self.in_average(agents)
+        return np.where(listens[:, None], around, agents.theta)
 
     def notes(self) -> tuple[str, ...]:
         """Who speaks, who is asked and who never is."""
@@ -295,10 +293,13 @@ class JoiningADMM(PPADMM):
             f"{len(silent)} with too few records to be asked",
         )
 
-    def in_average(self, agent: Agent) -> bool:
-        """Whether the agent ever spoke."""
-        return self.all_speak or agent.releases > 0
+    def in_average(self, agents: Agents) -> Mask:
+        """Whether an agent ever spoke."""
+        return np.ones(len(agents), dtype=bool) if self.all_speak else agents.releases > 0
 
-    def entry(self, agent: Agent) -> dict[str, int | None]:
+    def entry(self, agents: Agents, row: int) -> dict[str, int | None]:
         """Round in which an agent joined with its records: 0 of the core, None for never."""
-        return {"joined_at": 0 if agent.id in self.core else agent.state.joined}
+        if agents.ids[row] in self.core:
+            return {"joined_at": 0}
+        joined = int(agents.own.joined[row])
+        return {"joined_at": joined if joined >= 0 else None}

@@ -6,19 +6,18 @@ Between two broadcasts an agent takes several noisy gradient steps. Noise, clipp
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.methods.base import Agent, Facts, Method, filled
+from admmnet.methods.agents import Agents, Asking, Came, Said, wide
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.dp_dsgd import DPDSGD, DSGDSettings
 from admmnet.methods.settings import MethodSettings
 from admmnet.settings import Auto, about
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix
 
 STABLE, TAKEN = 4.0 / 3.0, 0.5
 """Bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/methods.md has the reason."""
@@ -36,15 +35,11 @@ class LTSettings(DSGDSettings, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class LocalState:
-    """What an agent last broadcast, (d,); of every edge (degree, d): what either end last heard, and both z."""
+class Local:
+    """Z_ij of every edge, and z_ji, which both ends can compute: both follow from x_i and x_j alone; shape (E, d)."""
 
-    theta: Vector
-    heard: Matrix
-    said: Matrix
     z: Matrix
     other: Matrix
-    """Z_ji, which both ends can compute: z_ij and z_ji follow from x_i and x_j alone."""
 
 
 class LTADMM(DPDSGD):
@@ -80,36 +75,28 @@ class LTADMM(DPDSGD):
         """Rounds in which as many gradients are asked as T of (109) says."""
         return math.ceil(super()._fitting(wanted) / self.local)
 
-    def start(self, agent: Agent, width: int) -> LocalState:  # type: ignore[override]
-        """Everything at zero."""
-        return LocalState(np.zeros(width), *(np.zeros((agent.degree, width)) for _ in range(4)))
+    def start(self, agents: Agents) -> None:
+        """Everything at zero; both ends of an edge know what the other has heard."""
+        agents.said = np.zeros_like(agents.heard)
+        agents.own = Local(agents.said, agents.said)
 
-    carry = Method.carry
-
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
         """Eq. (121)."""
-        state, plan, own = agent.state, agent.plan, self.settings
+        own, here = self.settings, agents.theta
         gamma, pull = float(own.step_size), float(own.edge_step)
-        edges = float(own.penalty) * agent.degree * state.theta - state.z.sum(axis=0)
-        here: Vector = state.theta
+        edges = wide(float(own.penalty) * agents.degree) * here - agents.edges.sum(agents.own.z)
+        there = np.ones(len(agents), dtype=bool)
         for _ in range(self.local):
-            answer = yield Ask(self.question(agent.id, here, plan.noise))
-            if not isinstance(answer, Released):
-                return None
-            gradient = plan.weight / self.rate(agent.id) * answer.value + plan.regularisation * here
-            here = here - gamma * gradient - pull * edges
-        return here
+            told = yield self.asks(agents, here)._replace(rows=there)
+            there = there & told.said
+            here = here - gamma * self.gradient(agents, here, told) - pull * edges
+        return Said(here, there)
 
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
+    def update(self, agents: Agents, came: Came | None) -> None:
         """Eq. (122), on the edges that are there: both ends know what the other has heard, by acknowledgement."""
-        state: LocalState = agent.state
-        super().absorb(agent, own, inbox)
-        contact = agent.contact
-        whole = np.ones(agent.degree, dtype=bool)
-        if own is not None:
-            state.said[whole if contact is None else contact.arrives] = own
-        there = whole if contact is None else contact.present
+        own: Local = agents.own
+        assert agents.said is not None
+        there = np.ones(len(own.z), dtype=bool) if agents.contact is None else agents.contact.present
         push = 2.0 * float(self.settings.penalty)
-        z, other = state.z[there], state.other[there]
-        state.z[there] = 0.5 * (z - other + push * state.heard[there])
-        state.other[there] = 0.5 * (other - z + push * state.said[there])
+        z, other = 0.5 * (own.z - own.other + push * agents.heard), 0.5 * (own.other - own.z + push * agents.said)
+        own.z, own.other = np.where(there[:, None], z, own.z), np.where(there[:, None], other, own.other)

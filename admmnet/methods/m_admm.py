@@ -9,13 +9,11 @@ import math
 from typing import Annotated
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Told
+from admmnet.methods.base import filled
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, NoisySettings
 from admmnet.settings import Auto, about
-from admmnet.types import Vector
 
 GROWING = 1.02
 """Growth of the penalty a round, as published; the paper leaves the schedule open."""
@@ -61,11 +59,11 @@ class MADMM(Rival):
                 "rounds, where no solve reaches beta: lower --growth, --rounds or --eta"
             )
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
         """Eq. (29), eta sum_j ||(theta_i + theta_j)/2 + e - theta||^2: linear in e up to a constant."""
-        plan = agent.plan
+        plan, degree = agents.plan, agents.degree
         eta = plan.eta * float(self.settings.growth) ** round
-        both = 2.0 * eta * agent.degree / plan.weight
-        m = agent.convexity + (both - 2.0 * plan.eta * agent.degree / plan.weight)
-        linear = self.linear_term(agent, eta=eta)
-        return vector_of((yield Ask(self.release(agent, linear, m, booked=plan.convexity, scale=-both))))
+        both = 2.0 * eta * degree / plan.weight
+        m = agents.convexity + (both - 2.0 * plan.eta * degree / plan.weight)
+        linear = self.linear_term(agents, eta=eta)
+        return (yield self.release(agents, linear, m, booked=plan.convexity, scale=-both))

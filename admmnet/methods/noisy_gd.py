@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
-from admmnet.methods.base import Agent, Facts, filled
+from admmnet.methods.agents import Agents, Asking, Told
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.settings import MethodSettings, StepSettings
 from admmnet.methods.sums import FINEST, SumMethod, summed_noise
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Matrix, Total, Vector
 
 REACH = {"binary": 12.0, "classes": 12.0, "real": 2.0}
 """Q of eq. (73), squared distance that the descent is to cover, by task; of K classes K times as much."""
@@ -41,7 +41,6 @@ class NoisyGD(SumMethod):
 
     name = "noisy-gd"
     Settings = StepSettings
-    by_rows = True
     losses: ClassVar[dict[str, str]] = {"binary": "smoothed-hinge", "classes": "softmax", "real": "huber"}
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
@@ -81,19 +80,23 @@ class NoisyGD(SumMethod):
         """Sum of gradients at the point."""
         return GradientSum.costing(known, point, ratio, self.grid)
 
-    def start(self, agent: Agent, size: int) -> DescentState:
+    def start(self, agents: Agents) -> None:
         """Everything at zero."""
-        return DescentState(np.zeros(size), np.zeros(size))
+        agents.own = DescentState(np.zeros(self.size), np.zeros(self.size))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
-        """Eq. (70): the agent's noisy sum."""
-        return (yield from self.summand(agent, agent.state.point))
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Eq. (70): the agents' noisy sums."""
+        return (yield from self.summands(agents, agents.own.point))
 
-    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+    def models(self, agents: Agents) -> Matrix:
+        """The same for all."""
+        return np.broadcast_to(agents.own.theta, (len(agents), self.size))
+
+    def receive(self, agents: Agents, total: Total | None) -> None:
         """Take the step of eq. (74); a void round takes none."""
         if total is None:
             return
-        state: DescentState = agent.state
+        state: DescentState = agents.own
         gradient = total.value * (self.grid / self.records_of(total.agents))
         gradient += float(self.settings.regularisation) * state.point
         theta = state.point - float(self.settings.step_size) * gradient

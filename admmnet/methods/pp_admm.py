@@ -12,19 +12,18 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, Facts, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
-from admmnet.methods.published import PublishedNoise, PublishedRule
+from admmnet.methods.published import PublishedRule
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.published import EPSILON3_SHARE
 from admmnet.settings import about
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 ROUNDS, PUBLISHED_ROUNDS = 40, 30
 """T of the proven form, and of the paper."""
@@ -99,7 +98,6 @@ class PPADMM(PerturbedConsensus):
     name = "pp-admm"
     Settings = PPSettings
     gated: ClassVar[bool] = False
-    by_rows = True
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         share = None if settings.noise_share == EPSILON3_SHARE else float(settings.noise_share)
@@ -159,21 +157,20 @@ class PPADMM(PerturbedConsensus):
         gate, asked = self.gate(records, rho * share) if share else (None, ())
         return Draft(noise._replace(gate=gate), (*((event, self.releases) for event in release), *asked))
 
-    def minimiser(self, agent: Agent) -> PerturbedMinimiser:
+    def minimiser(self, agents: Agents, **more: Any) -> Asks:
         """Release of this round, eqs. (5)-(7), its objective over w_i: (62)."""
-        noise: PerturbedNoise | PublishedNoise = agent.plan.noise
-        found: PerturbedMinimiser = agent.question(
-            PerturbedMinimiser,
-            self.linear_term(agent),
-            agent.convexity,
-            self.beta,
-            noise.sigma1,
-            noise.sigma2,
-            tight=not self.published,
-            noise_share=self.noise_share,
-        )
-        return found
+        noise, linear, m = agents.plan.noise, self.linear(agents), self.rounds_convexity(agents)
+        own: dict[str, Any] = {"tight": not self.published, "noise_share": self.noise_share}
+        return agents.ask(PerturbedMinimiser, linear, m, self.beta, noise.sigma1, noise.sigma2, **own, **more)
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Broadcast, or None once the budget refuses."""
-        return vector_of((yield Ask(self.minimiser(agent))))
+    def linear(self, agents: Agents) -> Matrix:
+        """Linear coefficient of the round's objective over w_i, shape (B, d)."""
+        return self.linear_term(agents)
+
+    def rounds_convexity(self, agents: Agents) -> Vector:
+        """Convexity of it, shape (B,)."""
+        return agents.convexity
+
+    def propose(self, agents: Agents, round: int) -> Asking[Any]:
+        """Broadcast, or silence once the budget refuses."""
+        return (yield self.minimiser(agents))

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.methods.base import Agent, Facts, filled
-from admmnet.methods.consensus import ConsensusState
+import numpy as np
+
+from admmnet.methods.agents import Agents, Asking, Mask, Said, Told, wide
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.settings import Auto, about
-from admmnet.types import Vector
+from admmnet.types import Matrix
 
 
 class RSettings(NoisySettings, frozen=True, kw_only=True):
@@ -25,10 +26,11 @@ class RSettings(NoisySettings, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class RecycledState(ConsensusState):
-    """With the gradient of f_i + e . theta / w_i at the last vector, made of released vectors: eq. (32)."""
+class Recycled:
+    """Gradients of f_i + e . theta / w_i at the last vectors, made of released vectors: eq. (32); whose are known."""
 
-    gradient: Vector | None = None
+    gradient: Matrix
+    known: Mask
 
 
 class RADMM(Rival):
@@ -53,31 +55,27 @@ class RADMM(Rival):
         """Rounds 0, 2, 4, ... of the start, or one that is never asked."""
         return max((int(self.settings.rounds) + 1 - self.facts.first % 2) // 2, 1)
 
-    def start(self, agent: Agent, width: int) -> RecycledState:
+    def start(self, agents: Agents) -> None:
         """Everything at zero."""
-        return RecycledState.zero(agent.degree, width)
+        agents.own = Recycled(np.zeros_like(agents.theta), np.zeros(len(agents), dtype=bool))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Said | Told]:
         """Eqs. (31) and (32), or (33)."""
-        state, plan = agent.state, agent.plan
+        plan, own = agents.plan, agents.own
         if round % 2:
-            return self._recycle(agent)
-        state.gradient = None
-        answer = yield Ask(self.release(agent, self.linear_term(agent), agent.convexity))
-        if not isinstance(answer, Released):
-            return None
-        theta: Vector = answer.value
+            return self._recycle(agents)
+        told = yield self.release(agents, self.linear_term(agents), agents.convexity)
         # what the optimality condition says of grad f_i + e, at the released vector
-        own = agent.convexity - plan.regularisation / plan.weight
-        state.gradient = -(answer.used.linear + own * theta)
-        return theta
+        m = agents.convexity - plan.regularisation / plan.weight
+        gradient = -(told.used + wide(m) * told.value)
+        own.gradient = np.where(told.said[:, None], gradient, own.gradient)
+        own.known = np.where(agents.online, told.said, own.known)
+        return told
 
-    def _recycle(self, agent: Agent) -> Vector | None:
-        """Step on the recycled gradient, eq. (33): a function of released vectors alone."""
-        state, plan, gamma = agent.state, agent.plan, float(self.settings.gamma)
-        if state.gradient is None:
-            return None
-        linear = self.linear_term(agent, proximal=0.0) + state.gradient - gamma * state.theta
-        state.gradient = None  # used once: the agent may be offline in the next round that would make another
-        step: Vector = -linear / (2.0 * plan.eta * agent.degree / plan.weight + gamma)
-        return step
+    def _recycle(self, agents: Agents) -> Said:
+        """Step on the recycled gradients, eq. (33): a function of released vectors alone."""
+        plan, own, gamma = agents.plan, agents.own, float(self.settings.gamma)
+        linear = self.linear_term(agents, proximal=0.0) + own.gradient - gamma * agents.theta
+        # each is used once: the agent may be offline in the next round that would make another
+        known, own.known = own.known & agents.online, own.known & ~agents.online
+        return Said(-linear / wide(2.0 * plan.eta * agents.degree / plan.weight + gamma), known)

@@ -16,7 +16,8 @@ import numpy as np
 
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.measurements import GammaMinimiser, PerturbedMinimiser
-from admmnet.methods.base import Agent, AgentPlan, Facts, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asks
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
@@ -26,7 +27,7 @@ from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, c
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
 from admmnet.solvers.losses import Logistic
-from admmnet.types import Vector
+from admmnet.types import Matrix
 
 ROUNDS = 6
 """T of the proven forms, whose noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""
@@ -107,14 +108,11 @@ class Rival(ConsensusMethod):
                 f"{n} records has {own.convexity:.6g}: raise --eta or --regularisation"
             )
 
-    def release(
-        self, agent: Agent, linear: Vector, m: float, *, booked: float | None = None, scale: float = 1.0
-    ) -> GammaMinimiser | PerturbedMinimiser:
-        """Perturbed minimiser of a round's objective of convexity m; ``booked``, ``scale`` as in ``GammaMinimiser``."""
-        noise = agent.plan.noise
-        return GammaMinimiser(
-            linear, m, self.beta, noise.rate, noise.sigma2, booked=booked, scale=scale, penalty=noise.penalty
-        )
+    def release(self, agents: Agents, linear: Matrix, m: Any, *, booked: Any = None, scale: Any = 1.0) -> Asks:
+        """Perturbed minimisers of objectives of convexity m; ``booked``, ``scale`` as in ``GammaMinimiser``."""
+        noise = agents.plan.noise
+        own: dict[str, Any] = {"booked": booked, "scale": scale, "penalty": noise.penalty}
+        return agents.ask(GammaMinimiser, linear, m, self.beta, noise.rate, noise.sigma2, **own)
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent."""

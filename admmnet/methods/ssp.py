@@ -12,14 +12,14 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MomentSum
-from admmnet.methods.base import Agent, Facts, ModelState, filled
+from admmnet.methods.agents import Agents, Asking, Told
+from admmnet.methods.base import Facts, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.settings import Auto, about
-from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Matrix, Total, Vector
 
 RIDGE = 0.75
 """Ridge over sigma sqrt(d), half the typical norm of the second moments' noise, eq. (77)."""
@@ -75,22 +75,17 @@ class SSP(SumMethod):
         """Moments of the records; there is no point."""
         return MomentSum(1.0, self.grid).at_ratio(known, ratio)
 
-    def start(self, agent: Agent, size: int) -> ModelState:
-        """Zero until the sum is known."""
-        return ModelState(np.zeros(size))
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Eq. (75): the agents' noisy moments."""
+        return (yield from self.summands(agents, np.zeros(0)))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
-        """Eq. (75): the agent's noisy moments."""
-        return (yield from self.summand(agent, agent.state.theta))
-
-    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+    def receive(self, agents: Agents, total: Total | None) -> None:
         """Solve, eqs. (76), (77)."""
         if total is None:
             return
-        if self._solved is None or self._solved[0] is not total:
-            along, values, vectors, least = self._parts(total)
-            self._solved = total, ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
-        agent.state.theta = self._solved[1].copy()
+        along, values, vectors, least = self._parts(total)
+        self._solved = total, ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
+        agents.theta = np.broadcast_to(self._solved[1], agents.theta.shape)
 
     def _noise(self, total: Total, numbers: int = 1) -> float:
         """Typical norm of the noise in so many numbers of a total; of one its standard deviation."""

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
 from admmnet.masking import Attempt
 from admmnet.masking.partners import check_participants
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
+from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
@@ -181,18 +180,13 @@ class SumMethod(Method):
         (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known)
         return AgentPlan(noise=ratio, charges=((event, self.rounds),))
 
-    def summand(self, agent: Agent, point: Vector) -> Asking[Integers | None]:
-        """Eq. (70) or (97): what the agent adds to a sum at a public point; None once its budget refuses."""
+    def summands(self, agents: Agents, point: Vector) -> Asking[Told]:
+        """Eq. (70) or (97): what the agents add to a sum at a public point; nothing once a budget refuses."""
+        made = cache(lambda records, ratio: self.costing(self.known(records), point, ratio))
+        counts, noise = self.facts.counts, [plan.noise for plan in agents.plans]
         if self.masked:
-            asked = self._common(point, agent.plan.noise)
-        else:
-            counts = self.facts.counts
-            asked = agent.each(
-                lambda own: (counts[own.id], own.plan.noise),
-                lambda records, ratio: self.costing(self.known(records), point, ratio),
-            )
-        found: Any = vector_of((yield Ask(asked)))
-        return found  # type: ignore[no-any-return]
+            return (yield Asks([self._common(point, ratio) for ratio in noise]))
+        return (yield Asks([made(counts[i], ratio) for i, ratio in zip(agents.ids, noise, strict=True)]))
 
     def _common(self, point: Vector, ratio: float) -> OnGrid:
         """What all participants are asked, eq. (97): the largest agent's sensitivity, the strictest one's ratio.

@@ -5,9 +5,9 @@ docs/methods.md, "A changed start", eq. (112); docs/proofs.md, Theorem 31. Maske
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
 from admmnet.record.journal import Centred
-from admmnet.running.node import Node
+from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
 from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
@@ -48,8 +48,8 @@ class Chain:
         Edges of the present start; None for those of the run's graph.
     """
 
-    def __init__(self, plan: Plan, transport: Transport, agents: Sequence[Node]) -> None:
-        self._plan, self._transport, self._agents = plan, transport, agents
+    def __init__(self, plan: Plan, transport: Transport, party: Party) -> None:
+        self._plan, self._transport, self._party = plan, transport, party
         self.graph: Graph | None = None
         faults, start = plan.faults, transport.world.start
         rounds = faults.changes if faults is not None and plan.method.verb == "exchange" else ()
@@ -77,8 +77,8 @@ class Chain:
         if self._plan.method.verb == "exchange":
             centred = self._carried(change, centred)
         if self._journal is not None:
-            segment = change.past or self._journal.centre(centred, self._agents)
-            for node in self._agents:
+            segment = change.past or self._journal.centre(centred, self._party.nodes)
+            for node in self._party.nodes:
                 if node.door.outbox is not None:
                     node.door.outbox.silent_until = segment.silent_until
                     if change.past is None:
@@ -88,7 +88,7 @@ class Chain:
 
     def _carried(self, change: Change, centred: Centred) -> Centred:
         """Give members their states in a start; return what the journal keeps of it."""
-        size, round = self._plan.method.size, change.round
+        size, round, party = self._plan.method.size, change.round, self._party
         members = dict.fromkeys(change.members)
         shifts: dict[int, Vector] = {}
         theta: Matrix | None = None
@@ -98,36 +98,32 @@ class Chain:
             for part in parts_of(graph, {i for i in members if not np.isnan(duals[i, 0])}):
                 shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
         elif centred.shift is not None:
-            shifts = {node.id: np.frombuffer(centred.shift, "<f8").astype(float) for node in self._agents}
-        before = {node.id: node.agent.state for node in self._agents}
+            shifts = dict.fromkeys(party.ids, np.frombuffer(centred.shift, "<f8").astype(float))
         if self._anew:
             with as_one(self._transport.world):
                 centred = self._plan_anew(round, members, centred, again=change.past is not None)
-        for node in self._agents:
-            if node.id not in members:
-                continue
-            old: Any = before[node.id]
-            if hasattr(old, "heard"):
-                around = list(node.agent.neighbours)
-                if theta is None:
-                    old.heard = np.frombuffer(centred.heard, "<f8").astype(float).reshape(len(around), size)
-                else:
-                    old.heard = theta[around]
-                centred.heard = old.heard.astype("<f8", copy=False).tobytes()
-            shift = shifts.get(node.id)
-            centred.shift = None if shift is None else shift.astype("<f8", copy=False).tobytes()
-            node.agent.state = node.method.carry(node.agent, old, shift)
+        agents, mine = party.agents, [i for i in party.agents.ids if i in members]
+        if not mine:
+            return centred
+        if theta is not None:
+            agents.brought(dict(enumerate(theta)))
+        else:
+            heard = np.frombuffer(centred.heard, "<f8").astype(float).reshape(-1, size)
+            agents.brought(dict(zip(agents.edges.around[0], heard, strict=True)))
+        own = [shifts.get(i) if i in members else None for i in agents.ids]
+        moved = None if all(one is None for one in own) else np.array([np.zeros(size) if x is None else x for x in own])
+        self._party.method.carry(agents, moved)
+        centred.heard = agents.heard.astype("<f8", copy=False).tobytes()
+        shift = shifts.get(mine[0])
+        centred.shift = None if shift is None else shift.astype("<f8", copy=False).tobytes()
         return centred
 
     def _brought(self) -> tuple[Matrix, Matrix]:
         """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""
+        party = self._party
+        theta, duals, whose = party.brought()
+        said = edge.collect(self._transport, np.hstack([theta, duals, whose[:, None]]))
         size = self._plan.method.size
-        rows = np.zeros((len(self._agents), 2 * size + 1))
-        for row, node in zip(rows, self._agents, strict=True):
-            theta, shared = getattr(node.agent.state, "theta", None), node.method.shared(node.agent)
-            row[:size] = 0.0 if theta is None else theta
-            row[size:-1], row[-1] = (0.0, 0.0) if shared is None else (shared, 1.0)
-        said = edge.collect(self._transport, rows)
         return said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)
 
     def _plan_anew(self, round: int, members: Collection[int], centred: Centred, *, again: bool) -> Centred:
@@ -138,7 +134,7 @@ class Chain:
         plan, world = self._plan, self._transport.world
         settings = plan.settings.changed(rounds=plan.rounds - round)
         graph = (plan.graph if self.graph is None else self.graph).among(members)
-        kind, nodes = settings.chosen_method, [node for node in self._agents if node.id in members]
+        kind, nodes = settings.chosen_method, [node for node in self._party.nodes if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
         first, nominal = centred.first, centred.nominal
         if not again:  # on hosts this agent may have been ahead
@@ -155,15 +151,12 @@ class Chain:
         )
         with blaming(kind):
             method: Method = kind(settings, facts)
-            plans = [method.plan(node.id, targets[node.id]) for node in nodes]
-        for node, own in zip(nodes, plans, strict=True):  # what they may charge has stood since the first round
-            agent, old = method.agent(node.id, own), node.agent
-            agent.releases, agent.sent, agent.numbers = old.releases, old.sent, old.numbers
-            agent.asked, agent.yes, agent.silent = old.asked, old.yes, old.silent
-            node.agent, node.method = agent, method
-            if node.ledger.contract.promise is not None:
-                weight = None if own.weight == 1.0 else own.weight
-                node.ledger.begin(first, agent.neighbours, weight)
+            plans = {node.id: method.plan(node.id, targets[node.id]) for node in nodes}
+        self._party.plan_anew(method, plans)
+        for node, near in zip(nodes, self._party.agents.edges.around, strict=True):
+            if node.ledger.contract.promise is not None:  # what they may charge has stood since the first round
+                weight = plans[node.id].weight
+                node.ledger.begin(first, near, None if weight == 1.0 else weight)
         return Centred(round, first, nominal, centred.heard, centred.shift, centred.lines)
 
 

@@ -13,17 +13,15 @@ from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
 from admmnet.record.finish import FINISH, model_of, read_end
 from admmnet.record.forms import Summary
-from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.running.readout import TailAverage, average
 from admmnet.transport import Transport, World, edge
 from admmnet.types import Matrix
 
 
-def answer(
-    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
-) -> Matrix:
+def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, party: Party, done: int) -> Matrix:
     """Every agent's model: the average, its own last released vector, or the mean of its tail."""
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
     if asked == "tail":
@@ -31,10 +29,10 @@ def answer(
             theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
     elif asked == "average" and plan.method.verb == "exchange":
         away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
-        found, sent = average(transport, plan.graph, agents, done, away)
+        found, sent = average(transport, plan.graph, party, done, away)
         theta = theta if found is None else np.tile(found, (len(theta), 1))
     elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
-        theta = np.tile(agents[0].theta, (len(theta), 1))
+        theta = np.tile(party.models()[0], (len(theta), 1))
     if asked != "last" and plan.method.verb != "none":
         observer.judge(theta, sent)
     return theta

@@ -34,7 +34,7 @@ from admmnet.record.journal import (
     read_records,
     record_bytes,
 )
-from admmnet.running.node import Node
+from admmnet.running.party import Node
 from admmnet.running.plan import Plan
 from admmnet.transport import Transport, World
 from admmnet.transport.collective import share

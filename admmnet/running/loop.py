@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace
 from threadpoolctl import threadpool_limits
 
@@ -45,8 +44,8 @@ from admmnet.running.graphs import located
 from admmnet.running.handshake import arguments, resuming
 from admmnet.running.journal import Journal, journal_of
 from admmnet.running.loading import Loader, block_of
-from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
 from admmnet.running.prologue import known_before, run_prologue
 from admmnet.running.readout import TailAverage
@@ -144,9 +143,9 @@ def execute(
             if attempts is not None and journal is not None and plan.run.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
                 journal.hold_void(transport, first, plan.faults)
-            blocks = _nodes(whole, transport, folder, journal, masks)
+            agents = _nodes(whole, transport, folder, journal, masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
-            agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
+            party = Party(whole.method, whole.agents, agents)
             if world.start is not None and not plan.run.seeded:
                 world.start.ledger = agents[0].ledger
             # keeps what was charged, whatever happens
@@ -164,10 +163,10 @@ def execute(
             journal.open(agents)
         if plan.settings.account is not None:
             note_begun(Path(plan.settings.account), plan.accounts)
-        data, found, lost = run_prologue(plan, transport, blocks, attempts, journal, folder, known)
+        data, found, lost = run_prologue(plan, transport, party, attempts, journal, folder, known)
         plan = replace(plan, data=data)
-        chain = Chain(plan, transport, agents)
-        rounds = Rounds(plan, transport, blocks, attempts, journal, chain)
+        chain = Chain(plan, transport, party)
+        rounds = Rounds(plan, transport, party, attempts, journal, chain)
         past, fold = (set(), 0) if begun is None else (begun.journal.heard_rounds, begun.fold)
         for round in range(fold):
             chain.begin(round)
@@ -175,11 +174,11 @@ def execute(
                 continue
             rounds.run(round, alone=True)
             if plan.method.measured(round) and plan.settings.answer == "tail":
-                tail.add(round, np.stack([node.theta for node in agents]))
+                tail.add(round, party.models())
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         alone, every = plan.method.verb == "none", int(plan.run.measure_every)
         # of a start in which no round is left, the last one is observed again
-        observer = Observer(plan, transport, blocks, folder, start if alone else min(start, plan.method.rounds - 1))
+        observer = Observer(plan, transport, party, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
         done = seen = shown = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
@@ -198,7 +197,6 @@ def execute(
             if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
                 stopped = done < plan.rounds
                 break
-        rounds.settle()
         if not done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
         if shown < done or done == start:
@@ -206,12 +204,12 @@ def execute(
         for agent in agents:
             agent.ledger.end()
             agent.ledger.close()
-        theta = answer(plan, transport, observer, tail, agents, done)
+        theta = answer(plan, transport, observer, tail, party, done)
         note_model(plan, theta, folder, world)
         summary = summarise(
             replace(plan, graph=whole.graph),
             done,
-            agents,
+            party,
             observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
@@ -258,9 +256,8 @@ def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts
 
 def _nodes(
     plan: Plan, transport: Transport, folder: Path, journal: Journal | None, masks: Mapping[int, Masks]
-) -> list[list[Node]]:
-    """Agents of this process, those of a block together."""
-    blocks = transport.layout.blocks[transport.world.rank]
+) -> list[Node]:
+    """Agents of this process, ascending."""
     durable = not plan.simulation and transport.world.lasting
     mine = len(transport.agents)
     how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
@@ -272,7 +269,7 @@ def _nodes(
     alone = Journaled() if resumed and not plan.run.seeded else None  # of a method in one place, before any charge
     since = {i: alone if journal is None else journal.since(i) for i in files}
     try:
-        return [[_node(plan, files[i], i, since[i], masks.get(i)) for i in block] for block in blocks]
+        return [_node(plan, files[i], i, since[i], masks.get(i)) for i in transport.agents]
     except FolderBehind:  # what was charged behind it nobody knows
         for account in plan.accounts.values():
             account.restore()
@@ -282,7 +279,7 @@ def _nodes(
 def _node(plan: Plan, file: LedgerFile, i: int, since: Journaled | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
+    return Node(i, door, ledger)
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -> Ledger:

@@ -5,7 +5,7 @@ A measured round is one ``collect`` of a row an agent, and in simulations a seco
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,7 +16,7 @@ from admmnet.holder.holder import SimulatedHolder
 from admmnet.privacy.ledger.form import finite
 from admmnet.record.folder import MetricsFile, mean_of
 from admmnet.running.events import RoundEvent
-from admmnet.running.node import Node
+from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
@@ -44,12 +44,9 @@ class Observer:
         Error and loss of the consensus, sums, and the largest gap.
     """
 
-    def __init__(
-        self, plan: Plan, transport: Transport, blocks: Sequence[Sequence[Node]], folder: Path, start: int
-    ) -> None:
-        self._plan, self._transport, self._blocks = plan, transport, blocks
-        self._nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
-        self._place = {node.id: place for place, node in enumerate(self._nodes)}
+    def __init__(self, plan: Plan, transport: Transport, party: Party, folder: Path, start: int) -> None:
+        self._plan, self._transport, self._party = plan, transport, party
+        self._blocks = transport.layout.blocks[transport.world.rank]
         self._shared, self._quiet = plan.method.verb == "reduce", plan.run.show == "end"
         agents = len(plan.data.counts)
         self.theta = np.zeros((agents, plan.method.size))
@@ -64,7 +61,7 @@ class Observer:
 
     def models(self) -> Matrix:
         """Last released vectors of this process's agents, shape (local agents, d)."""
-        return np.stack([node.theta for node in self._nodes])
+        return np.asarray(self._party.models())
 
     @property
     def heard(self) -> Matrix | None:
@@ -111,7 +108,7 @@ class Observer:
 
     def _consensus(self) -> Vector:
         if self._shared:  # all that go on hold the same
-            return self._nodes[0].theta
+            return self._party.models()[0]
         return mean_of(self.theta)
 
     def _sum_up(self, consensus: Vector) -> None:
@@ -137,12 +134,13 @@ class Observer:
 
     def _counts(self) -> Table:
         """What takes no pass over records, of this process's agents; those with equal histories share totals."""
-        totals = [(id(node.ledger.totals), id(node.ledger.contract)) for node in self._nodes]
-        distinct = dict(zip(totals, self._nodes, strict=True)).items()
+        nodes = self._party.nodes
+        totals = [(id(node.ledger.totals), id(node.ledger.contract)) for node in nodes]
+        distinct = dict(zip(totals, nodes, strict=True)).items()
         spent = {own: -1.0 if (found := node.spent) is None else found for own, node in distinct}
         return {
-            "releases": np.array([node.agent.releases for node in self._nodes], dtype=float),
-            "bytes_sent": np.array([8.0 * node.agent.numbers for node in self._nodes]),
+            "releases": self._party.releases.astype(float),
+            "bytes_sent": 8.0 * self._party.numbers,
             "spent": np.array([spent[own] for own in totals]),
         }
 
@@ -157,10 +155,12 @@ class Observer:
     def _losses(self, theta: Matrix, consensus: Vector) -> Table:
         """Losses and objectives, eqs. (1), (61), of this process's agents at their own models and at the consensus."""
         found = {name: np.zeros(len(theta)) for name in LOSSES}
+        agents = self._party.agents
+        now = {**self._plan.agents, **dict(zip(agents.ids, agents.plans, strict=True))}
         for block in self._blocks:
-            places, plans = [self._place[node.id] for node in block], [node.agent.plan for node in block]
+            places, plans = [self._party.place[i] for i in block], [now[i] for i in block]
             weights, share, own = np.array([plan.weight for plan in plans]), plans[0].regularisation, theta[places]
-            holder, _ = self._plan.holders[block[0].id]
+            holder, _ = self._plan.holders[block[0]]
             assert isinstance(holder, SimulatedHolder)
             others = () if bool((own == consensus).all()) else (np.broadcast_to(consensus, own.shape),)
             losses = holder.mean_losses(self._plan.method.loss, own, *others)
@@ -175,7 +175,7 @@ class Observer:
         ``sent``, of shape (N,), has the numbers that every agent has sent for them. With ``show = end`` all have one
         model, from which alone figures are made.
         """
-        self.theta, mine, before = theta, [node.id for node in self._nodes], self.network
+        self.theta, mine, before = theta, list(self._party.ids), self.network
         consensus = theta[0] if self._quiet else mean_of(theta)
         if self._quiet:
             self.rows["test_error"][:] = self._errors(theta[:1])
@@ -193,7 +193,7 @@ class Observer:
 
     def event(self, round: int, *, measured: bool) -> RoundEvent:
         """Return what the caller is told of a round; counts of agents elsewhere are those of the last measured one."""
-        if len(self._nodes) == len(self.theta):  # all are here
+        if len(self._party.nodes) == len(self.theta):  # all are here
             self.rows |= self._counts()
         spent, own = self.rows["spent"], self.network if measured else {}
         return RoundEvent(

@@ -20,7 +20,8 @@ from admmnet.holder.encoding import Encoding
 from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
-from admmnet.methods.base import AgentPlan, Facts, Method
+from admmnet.methods.agents import AgentPlan
+from admmnet.methods.base import Facts, Method
 from admmnet.methods.blame import blaming, defined
 from admmnet.methods.encoding_rule import Prologue, Taken, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings

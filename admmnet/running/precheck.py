@@ -14,9 +14,8 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.files import free_memory
-from admmnet.holder import Ask
-from admmnet.methods.agent import check_vector
-from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.agents import AgentPlan, Asks, check_vector, placed
+from admmnet.methods.base import Method
 from admmnet.methods.blame import asking, blaming, defined
 from admmnet.record.journal import journals
 from admmnet.running.loading import Holders
@@ -70,27 +69,28 @@ def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -
     rounds, seen = method.rounds, set()
     for i, plan in agents.items():
         holder, member = holders[i]
-        agent = method.agent(i, plan)
-        if method.verb != "none":
-            check_vector(type(method), "model", method.model(agent), (method.size,), "float64")
-        kind = holder.counts[member], agent.degree, id(plan.noise)
+        degree = len(method.facts.graph[i]) if method.verb == "exchange" else 0
+        kind = holder.counts[member], degree, id(plan.noise)
         if kind in seen:
             continue
         seen.add(kind)
+        if method.verb != "none":
+            check_vector(type(method), "models", method.models(method.agents({i: plan})), (1, method.size), "float64")
         for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
-            agent = method.agent(i, plan)
-            steps = method.propose(agent, round)
+            steps = method.propose(method.agents({i: plan}), round)
             if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
                 raise RequestError(
                     f"{defined(type(method), 'propose')}: returns {type(steps).__name__}: it must be a generator, "
-                    "which asks with `answer = yield Ask(measurement)` and then returns a vector or None"
+                    "which asks with `told = yield agents.ask(...)` and then returns vectors or None"
                 )
             try:
-                ask = next(steps)
-                if not isinstance(ask, Ask):
-                    raise RequestError(f"yields {type(ask).__name__}: it must yield Ask(measurement)")
-                for measurement in (ask.measurement, *ask.reserve):
-                    measurement.within(method.known(holder.counts[member]))
+                ask: Asks | None = next(steps)
+                while ask is not None:
+                    if not isinstance(ask, Asks):
+                        raise RequestError(f"yields {type(ask).__name__}: it must yield agents.ask(...)")
+                    if (question := placed(ask, 0)) is not None:
+                        question.within(method.known(holder.counts[member]))
+                    ask = ask.reserve
             except StopIteration:
                 continue
             except RequestError as error:

@@ -17,7 +17,7 @@ from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.attempts import Attempts
 from admmnet.running.journal import Journal
-from admmnet.running.node import Node
+from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
 from admmnet.running.starts import HostJournal
@@ -35,7 +35,7 @@ _LOST = (
 def run_prologue(
     plan: Plan,
     transport: Transport,
-    blocks: list[list[Node]],
+    party: Party,
     attempts: Attempts | None,
     journal: Journal | None,
     folder: Path,
@@ -59,7 +59,7 @@ def run_prologue(
             _encode(plan, found)
             encoded = True
         if stage.number not in lost:
-            found = _asked(plan, stage, found, transport, blocks, attempts, journal)
+            found = _asked(plan, stage, found, transport, party, attempts, journal)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             names.append(stage.name)
@@ -153,7 +153,7 @@ def _asked(
     stage: Stage,
     found: Found,
     transport: Transport,
-    blocks: list[list[Node]],
+    party: Party,
     attempts: Attempts | None,
     journal: Journal | None,
 ) -> Found:
@@ -163,15 +163,10 @@ def _asked(
         stage = ShapeStage(stage.settings, stage.facts, stage.share, found.encoding, stage.fallback)
         if not stage.which:
             return replace(found, stages=over)
-    plans = {i: stage.plan(i, None) for i in plan.agents}
-    nodes = [
-        [Node(stage.agent(node.id, plans[node.id]), stage, node.door, node.ledger) for node in block]
-        for block in blocks
-    ]
-    Rounds(replace(plan, method=stage), transport, nodes, attempts, journal).run(stage.number)
-    for node, asked in zip(_all(blocks), _all(nodes), strict=True):
-        node.agent.sent += asked.agent.sent
-        node.agent.numbers += asked.agent.numbers
+    asked = Party(stage, {i: stage.plan(i, None) for i in plan.agents}, party.nodes)
+    Rounds(replace(plan, method=stage), transport, asked, attempts, journal).run(stage.number)
+    party.sent += asked.sent
+    party.numbers += asked.numbers
     if isinstance(stage, WhitenStage):
         A = stage.matrix()
         source = "" if stage.total is None or A is None else _digest(stage.total)
@@ -184,7 +179,3 @@ def _digest(total: Total) -> str:
     """sha256 of a sum and the agents in it."""
     parts = total.value, np.array(total.agents)
     return hashlib.sha256(b"".join(hashlib.sha256(part.astype("<i8").tobytes()).digest() for part in parts)).hexdigest()
-
-
-def _all(blocks: list[list[Node]]) -> list[Node]:
-    return [node for block in blocks for node in block]

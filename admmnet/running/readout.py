@@ -1,6 +1,6 @@
 """The model at the end of a run, from released vectors alone: post-processing, it costs nothing."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import cache, partial
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
-from admmnet.running.node import Node
+from admmnet.running.party import Party
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.transport import Transport
 from admmnet.types import Integers, Matrix, Vector
@@ -54,21 +54,20 @@ class TailAverage:
 
 
 def average(
-    transport: Transport, graph: Graph, nodes: Sequence[Node], round: int, away: Collection[int] = ()
+    transport: Transport, graph: Graph, party: Party, round: int, away: Collection[int] = ()
 ) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
-    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. ``nodes`` are those
-    of this process. Return the average, of shape (d,), None where no agent has a vector, and how many numbers each
-    agent has sent, (N,).
+    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. Return the average,
+    of shape (d,), None where no agent has a vector, and how many numbers each agent has sent, (N,).
     """
-    counted = {node.id for node in nodes if node.id not in away and node.method.in_average(node.agent)}
-    step = nodes[0].method.lattice
-    mine, size = [node for node in nodes if node.id in counted], (2 if step is None else 1) * nodes[0].method.size
-    rows = np.empty((len(mine), size), dtype=np.int64)
-    for some in (slice(start, start + AT_ONCE) for start in range(0, len(mine), AT_ONCE)):
-        rows[some] = _parts(np.array([node.theta for node in mine[some]]), step)
-    parts = dict.fromkeys(node.id for node in nodes) | dict(zip((node.id for node in mine), rows, strict=True))
+    counted = np.flatnonzero(party.in_average() & ~np.isin(party.ids, list(away)))
+    models, step = party.models(), party.method.lattice
+    size = (2 if step is None else 1) * party.method.size
+    rows = np.empty((len(counted), size), dtype=np.int64)
+    for some in (slice(start, start + AT_ONCE) for start in range(0, len(counted), AT_ONCE)):
+        rows[some] = _parts(models[counted[some]], step)
+    parts = dict.fromkeys(party.ids) | {party.ids[row]: own for row, own in zip(counted.tolist(), rows, strict=True)}
     trees = cache(partial(spanning_tree, graph))
     total = transport.reduce(parts, trees, round, size)
     tree = trees(frozenset(transport.away))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,11 @@ import numpy as np
 from admmnet.log import say
 from admmnet.methods.sums import SumMethod
 from admmnet.running.attempts import Attempts
-from admmnet.running.node import Node, propose_all, taking_part
 from admmnet.running.notes import attempt_notes
+from admmnet.running.party import Party
 from admmnet.running.plan import Plan
-from admmnet.running.together import Together
 from admmnet.running.trees import RoundTrees
-from admmnet.transport import Inbox, Transport
+from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
 from admmnet.types import Total
 
@@ -32,20 +32,16 @@ class Rounds:
         self,
         plan: Plan,
         transport: Transport,
-        blocks: list[list[Node]],
+        party: Party,
         attempts: Attempts | None,
         journal: Journal | None = None,
         chain: Chain | None = None,
     ) -> None:
         self._method, self._faults, self._transport = plan.method, plan.faults, transport
-        self._nodes = [node for block in blocks for node in block]
+        self._party = party
         self._journal, self._attempts, self._chain = journal, attempts, chain
         self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
-        start = transport.world.start
-        whole = not transport.away and (start is None or start.changed is None)
-        self._together = Together.of(self._nodes) if whole and plan.faults is None and attempts is None else None
-        transport.inward = self._together is None
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
     def run(self, round: int, *, alone: bool = False) -> bool:
@@ -55,56 +51,48 @@ class Rounds:
         """
         begin, journal = time.perf_counter(), self._journal
         now = None if self._faults is None else self._faults.at(max(round, 0))  # stages have the first round's
-        taking = taking_part(self._nodes, now, None if self._chain is None else self._chain.graph)
-        for node in self._nodes:
-            node.outgoing = None  # who is offline says nothing
+        party, nodes = self._party, self._party.nodes
+        taking = party.taking_part(now, None if self._chain is None else self._chain.graph)
         if self._attempts is not None and alone:  # masks of other members: its part is counted, and not asked for
-            taking = []
+            taking[:] = False
         elif self._attempts is not None:
             void = journal is not None and round in journal.void
             number, members = (0, ()) if void else self._attempts.begin(round)
             if void and round >= 0:
                 self._attempts.void.append(round)
-            taking = [node for node in taking if node.id in members]
-            for node in self._nodes:
+            taking &= np.isin(party.ids, members)
+            for node in nodes:
                 node.door.attempt(number, members)
+        there = list(compress(nodes, taking))
         if journal is not None:
-            journal.recall(round, self._nodes)
-            for node in self._nodes if alone and not taking else ():
-                node.agent.releases += self._method.released_in(round) * node.door.spoke(round)
-        together = self._together
-        if together is not None:
-            together.propose(round)
-        else:
-            propose_all(taking, round)
+            journal.recall(round, nodes)
+            if alone and not there:
+                party.releases += [self._method.released_in(round) * node.door.spoke(round) for node in nodes]
+        party.propose(round, taking)
         solved = time.perf_counter()
         if journal is not None and not alone:
-            journal.note(round, taking)
-        for node in () if alone else taking:
+            journal.note(round, there)
+        for node in () if alone else there:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
             if node.ledger.refused_at == round:
                 say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
         if self._method.verb == "reduce":
             self._sum(round, alone=alone)
         else:
-            outgoing = {node.id: node.outgoing for node in self._nodes}
-            inbox = self._past(round) if alone else exchange(self._transport, outgoing, round, self._method.size)
-            self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
+            self.heard = (
+                self._past(round) if alone else exchange(self._transport, party.said(), round, self._method.size)
+            )
             if journal is not None and not alone:
                 journal.hear(round, self.heard)
-            if together is not None:
-                together.absorb(self.heard)
-            for node in taking if together is None else ():
-                node.absorb(inbox[node.id])
+            party.absorb(self.heard)
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
-        return any(node.outgoing is not None for node in taking)
+        return party.outgoing is not None
 
-    def _past(self, round: int) -> Inbox:
+    def _past(self, round: int) -> dict[int, Vector]:
         """Vectors that the agent of this process has heard in a round, by its journal."""
         heard = self._host.heard_in(round)
-        vectors = {j: np.frombuffer(data, "<f8").astype(np.float64) for j, data in heard.vectors.items()}
-        return Inbox({node.id: vectors for node in self._nodes})
+        return {j: np.frombuffer(data, "<f8").astype(np.float64) for j, data in heard.vectors.items()}
 
     @property
     def _host(self) -> Any:
@@ -120,30 +108,21 @@ class Rounds:
             if total is None and self._attempts is not None:
                 self._attempts.void.append(round)
         else:
-            outgoing = {node.id: node.outgoing for node in self._nodes}
+            outgoing = self._party.said()
             summed = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
             total = summed
             if self._attempts is not None:
                 assert isinstance(self._method, SumMethod)
-                spoken = [node.id for node in self._nodes if node.outgoing is not None]
+                spoken = [i for i, own in outgoing.items() if own is not None]
                 total = self._attempts.judge(round, summed, self._method.largest, spoken)
             if self._journal is not None and round >= 0:
                 self._journal.summed(round, total)
         tree = trees(frozenset(self._transport.away))
         if summed is not None and tree is not None:
             summed.value.flags.writeable = False  # one array for all agents of this process
-            messages = self._trees.messages(round, tree, summed).tolist()
-            for node in self._nodes:
-                node.count(messages[node.id], summed.value.size)
-        if self._together is not None:
-            self._together.receive(total)
-        for node in self._nodes if self._together is None else ():
-            node.receive(total)
-
-    def settle(self) -> None:
-        """Give agents that went as one all of their states, for who looks at them one by one."""
-        if self._together is not None:
-            self._together.settle()
+            messages = self._trees.messages(round, tree, summed)
+            self._party.count(messages[list(self._party.ids)], summed.value.size)
+        self._party.receive(total)
 
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""

@@ -25,8 +25,8 @@ from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name, mean_of, sha256
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
-from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.running.references import references
 from admmnet.solvers.kernel import NAMES, chosen
@@ -48,7 +48,7 @@ TEST_RECORDS = "public by assumption: these figures cost no budget"
 def summarise(
     plan: Plan,
     rounds: int,
-    agents: Sequence[Node],
+    party: Party,
     observer: Observer,
     transport: Transport,
     seconds: Mapping[str, float],
@@ -69,8 +69,8 @@ def summarise(
     digits = 3 if simulation else 0
     total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
     mine = Word(
-        agents=[_agent_entry(agent, graph.degree(agent.id), observer) for agent in agents],
-        digests={ledger_name(agent.id, len(graph)): sha256(agent.ledger.path) for agent in agents},
+        agents=[_agent_entry(party, row, graph, observer) for row in range(len(party.nodes))],
+        digests={ledger_name(node.id, len(graph)): sha256(node.ledger.path) for node in party.nodes},
         seconds=(total, solve if simulation else 0.0, exchange),
         frames=dict(getattr(world, "counts", {})),
     )
@@ -80,13 +80,13 @@ def summarise(
     joins = any(entry.joined_at is not UNSET for entry in entries.values())
     unsaid = {i: _unsaid_entry(i, graph, data, observer, joins=joins) for i in silent}
     privacy = privacy_of(
-        agents[0].ledger.contract,
+        party.nodes[0].ledger.contract,
         list(entries.values()),
         account=settings.account,
         maskable=method.maskable,
         planned=not transport.away,
     )
-    facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
+    facts, remarks = party.closing() if len(graph) == 1 else Closing()
     slowest = [max(values) for values in zip(*(word.seconds for word in words), strict=True)]
     apart = observer.far()
     starts = [] if world.start is None else world.start.history
@@ -147,7 +147,7 @@ def summarise(
     from admmnet.record.network import told
     from admmnet.record.reader import look_at
 
-    read = replace(look_at(agents[0].ledger.path.parents[1]), summary=summary)
+    read = replace(look_at(party.nodes[0].ledger.path.parents[1]), summary=summary)
     network = msgspec.structs.replace(summary.privacy, network=told(read))
     return msgspec.structs.replace(summary, privacy=network)
 
@@ -218,27 +218,28 @@ def group_notes(privacy: Privacy) -> list[str]:
     ]
 
 
-def _agent_entry(node: Node, degree: int, observer: Observer) -> AgentEntry:
-    """Figures of one agent of this degree; of a method that no proof covers whole, no proven epsilon.
+def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> AgentEntry:
+    """Figures of one agent; of a method that no proof covers whole, no proven epsilon.
 
     RunError if more was spent than its contract lets through: a fault of ours, and no figure is shown then.
     """
-    ledger, contract = node.ledger, node.ledger.contract
+    node, ledger = party.nodes[row], party.nodes[row].ledger
+    contract = ledger.contract
     if not contract.affords(ledger.totals):
         raise RunError(
             f"agent {node.id} has spent more than its contract allows: please report it; its ledger shows each charge"
         )
-    said = node.method.entry(node.agent)
+    said = party.entry(node.id)
     # what is no number is no figure, and ends no run
     words = {name: v for name, v in said.items() if v is None or (type(v) in (int, float) and abs(v) <= 1e300)}
     own = {name: words.pop(name) for name in ("joined_at",) if name in words}
-    if getattr(node.method.settings, "gate", "off") != "off":
-        own |= {name: getattr(node.agent, name) for name in GATED}
+    if getattr(party.method.settings, "gate", "off") != "off":
+        own |= {name: int(getattr(party, name)[row]) for name in GATED}
     found = {
         "agent": node.id,
         "records": node.door.records,
-        "degree": degree,
-        "releases": node.agent.releases,
+        "degree": graph.degree(node.id),
+        "releases": int(party.releases[row]),
         "refused_at": ledger.refused_at,
         "figures": words,
         "test_error": finite(float(observer.rows["test_error"][node.id])),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
-Inbox = dict[int, dict[int, "Vector"]]
+Inbox = dict[int, "Vector"]
 """Agent to {neighbour that broadcast: its vector}."""
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
@@ -82,20 +82,16 @@ class Transport(ABC):
         Those of this process, ascending.
     away : dict
         Agents that take no part in this start, and since which round.
-    inward : bool
-        Whether agents of this process are given each other's vectors; else those of others alone.
     """
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.away: dict[int, int] = {}
-        self.inward = True
         owners = self.layout.owners
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
-        self._neighbours = {i: graph[i] for i in self.agents}
-        self._crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank]
+        self._crossing = [(i, j) for i in self.agents for j in graph[i] if self._owner[j] != world.rank]
         ranks = sorted({self._owner[j] for _, j in self._crossing})
         # agents whose vectors go to, and come from, each neighbouring process, in ascending order
         self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
@@ -103,7 +99,7 @@ class Transport(ABC):
 
     @abstractmethod
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
-        """Send the vectors of this process's agents to their neighbours and return what arrives from these.
+        """Send vectors of this process's agents to neighbours in other processes; return those that these have sent.
 
         Parameters
         ----------
@@ -140,6 +136,10 @@ class Transport(ABC):
             If an agent's vector has another length, and one loss ends all.
         """
 
+    def hearer(self, agent: int) -> int:
+        """First agent of this process that an agent of another one speaks to."""
+        return next(i for i, j in self._crossing if j == agent)
+
     def reject(self, agent: int, fault: str) -> None:
         """End the start, or the run, by a RunError, because of what an agent sent."""
         raise RunError(fault)
@@ -157,16 +157,6 @@ class Transport(ABC):
 
     def close(self) -> None:  # noqa: B027 (not all hold anything)
         """Free what the transport holds."""
-
-    def _deliver(self, vectors: dict[int, Vector]) -> Inbox:
-        """Give every agent of this process copies of its neighbours' vectors."""
-        if not self.inward:
-            found: dict[int, dict[int, Vector]] = {i: {} for i in self.agents}
-            for i, j in self._crossing:
-                if j in vectors:
-                    found[i][j] = vectors[j].copy()
-            return found
-        return {i: {j: vectors[j].copy() for j in around if j in vectors} for i, around in self._neighbours.items()}
 
 
 def is_writer(transport: Transport) -> bool:

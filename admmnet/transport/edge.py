@@ -12,11 +12,10 @@ from admmnet.types import Matrix, Vector
 def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
     """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
     inbox = transport.exchange(outgoing, round)
-    for agent, vectors in inbox.items():
-        for j, vector in list(vectors.items()):
-            if (fault := fault_of(vector, width)) is not None:
-                del vectors[j]
-                transport.reject(j, f"agent {agent}: neighbour {j} sent {fault}")
+    for j, vector in list(inbox.items()):
+        if (fault := fault_of(vector, width)) is not None:
+            del inbox[j]
+            transport.reject(j, f"agent {transport.hearer(j)}: neighbour {j} sent {fault}")
     return inbox
 
 

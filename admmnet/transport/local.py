@@ -39,11 +39,11 @@ class LocalWorld(World):
 
 
 class LocalTransport(Transport):
-    """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
+    """All agents are in this process: what they say is there already."""
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
+        return {}
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """See ``Transport.reduce``."""

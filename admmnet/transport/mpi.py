@@ -22,7 +22,7 @@ from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.collective import Failed
 from admmnet.transport.stall import STALL
 from admmnet.transport.summing import part_of, total_of
-from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Integers, Matrix, Total
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
@@ -100,10 +100,9 @@ class MPITransport(Transport):
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
-        if self._to:
-            vectors |= self._across({i: vectors.get(i, np.empty(0)) for i in self.agents})
-        return self._deliver(vectors)
+        if not self._to:
+            return {}
+        return self._across({i: np.empty(0) if sent is None else sent for i, sent in outgoing.items()})
 
     def _across(self, outgoing: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
         """Exchange one array an agent, all of one type, with the neighbouring ranks; empty ones do not arrive."""

@@ -8,15 +8,14 @@ from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
 from msgspec.structs import asdict
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.holder.series.base import Series, steps_per_epoch
-from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, ModelState, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
+from admmnet.methods.base import Closing, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.methods.single_site.settings import SiteSettings
 from admmnet.privacy import moments, subsampled
@@ -26,7 +25,6 @@ from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.registry import meant
 from admmnet.solvers.losses import Loss
-from admmnet.types import Vector
 
 BATCH, PASSES = 500, 10
 """Batch and epochs, of the order of what Damaskinos et al. (2021) found best."""
@@ -240,25 +238,18 @@ class SingleSite(Method):
         each = max(1, math.ceil(self.steps / self.rounds))
         return min(self.steps, (round + 1) * each) - min(self.steps, round * each)
 
-    def start(self, agent: Agent, width: int) -> Any:
+    def start(self, agents: Agents) -> None:
         """At zero."""
         if self.compiled:
             import admmnet.holder.series.kernels  # noqa: F401  # refused before anything is written
-        return ModelState(np.zeros(width))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Model after the next epoch; None once there is none, or the budget refuses."""
-        answer = yield Ask(agent.plan.noise.series)
-        return answer.value if isinstance(answer, Released) else None
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Model after the next epoch; nothing once there is none, or the budget refuses."""
+        return (yield Asks([plan.noise.series for plan in agents.plans]))
 
-    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Keep the last model."""
-        if own is not None:
-            agent.state.theta = own
-
-    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
+    def closing(self, agents: Agents, kept: Mapping[str, Any] | None) -> Closing:
         """Steps, what was calibrated, and in simulations diagnostics of the series."""
-        settings, noise = self.settings, agent.plan.noise
+        settings, noise = self.settings, agents.plan.noise
         progress = (kept or {}).get(noise.series.key)
         figures = {} if progress is None else dict(noise.series.figures(progress))
         steps = round(figures["epochs"] * self.records) if "epochs" in figures else self.steps

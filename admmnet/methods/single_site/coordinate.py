@@ -9,7 +9,8 @@ from admmnet.errors import RequestError
 from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.sdca import ExactPasses
-from admmnet.methods.base import Agent, Closing
+from admmnet.methods.agents import Agents
+from admmnet.methods.base import Closing
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import all_but
@@ -44,9 +45,9 @@ class SDCA(SingleSite):
         """The first passes, and some of those that follow."""
         return round < MEASURED or round % MEASURED == 0
 
-    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
+    def closing(self, agents: Agents, kept: Mapping[str, Any] | None) -> Closing:
         """Also say that it stopped before the gap."""
-        found = super().closing(agent, kept)
+        found = super().closing(agents, kept)
         gap = found.facts["baseline"].get("diagnostics", {}).get("duality_gap", 0.0)
         if gap <= GAP:
             return found

@@ -10,7 +10,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
-from admmnet.methods.base import AgentPlan
+from admmnet.methods.agents import AgentPlan
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.single_site.settings import all_but
 from admmnet.privacy.calibrate import Target

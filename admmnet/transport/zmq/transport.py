@@ -18,7 +18,7 @@ from admmnet.transport.summing import part_of, total_of
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.topics import ROWS
 from admmnet.transport.zmq.wire import BadFrame, Failure, integers, numbers, packed, payload_of, unpacked
-from admmnet.types import Integers, Matrix, Total, Vector
+from admmnet.types import Integers, Matrix, Total
 
 _Spoken = list[tuple[int, bytes | None]]
 """Agents of a process, and the vector that each broadcasts."""
@@ -94,13 +94,13 @@ class ZmqTransport(Transport):
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
-        payloads = {i: payload_of(vector) for i, vector in vectors.items()}
+        vectors: Inbox = {}
+        payloads = {i: payload_of(sent) for i, sent in outgoing.items() if sent is not None}
         parts = {peer: packed([(i, payloads.get(i)) for i in agents]) for peer, agents in self._to.items()}
         self._member.round = round
         for peer, part in self._member.exchange(parts).items():
             vectors |= {j: numbers(sent) for j, sent in self._spoken(peer, part) if sent is not None}
-        return self._deliver(vectors)
+        return vectors
 
     def _spoken(self, peer: int, payload: bytes) -> _Spoken:
         expected = self._from.get(peer, [])

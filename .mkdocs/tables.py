@@ -21,13 +21,14 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from admmnet.methods.agent import Agent
+
 from admmnet.cli import command_line
 from admmnet.cli.settings import DEFAULTS, SettingOption, SettingsCommand
 from admmnet.config.run_config import known_settings, own_settings, owners_of
 from admmnet.holder import measurements
 from admmnet.holder.encoding import Number, Plain, Words
 from admmnet.methods import METHODS
-from admmnet.methods.agent import Agent
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.form import Limit, Line, Planned, ResumeLine, RunLine, Total
 from admmnet.record.file_forms import Measured

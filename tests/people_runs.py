@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from admmnet import RunConfig, run
 from admmnet.forms import encode
 from admmnet.record.forms import Summary
 from admmnet.record.manifest import make_manifest
-from admmnet.running import together
 from admmnet.running.events import OnRound, RoundEvent
 
 AGENTS, ROUNDS = 4, 3
@@ -31,11 +29,6 @@ def write_people(path: Path, rows: int = 120, seed: int = 2, width: int = 4, noi
 def small(people: str, out: Path, **others: Any) -> RunConfig:
     values: dict[str, Any] = {"algorithm": "pp-admm", "topology": f"ring:{AGENTS}", "rounds": ROUNDS}
     return RunConfig(data=people, out=str(out), **values | {"epsilon": 20.0} | others)
-
-
-def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each agent propose by itself from here on, and take in what it is sent, whatever its method."""
-    monkeypatch.setattr(together, "rows_of", lambda *_, **__: None)
 
 
 class Stop(Exception):

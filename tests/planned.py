@@ -10,14 +10,15 @@ import networkx as nx
 
 from admmnet import RunConfig
 from admmnet.methods import METHODS, fixed
-from admmnet.methods.base import AgentPlan, Facts, Method
+from admmnet.methods.agents import AgentPlan
+from admmnet.methods.base import Facts, Method
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Draft, Target
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.running.contract import contract_of
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
@@ -29,8 +30,10 @@ AGENTS, DEGREE = 4, 2
 def contract_for(
     epsilon: float, delta: float, charges: Charges, form: str = "proven", colluders: int | None = None
 ) -> Contract:
-    """Contract of a plan by itself."""
-    return Contract(Promise(epsilon, delta, colluders=colluders), Count.of(charges, epsilon, delta), form=form)
+    """Contract of a plan by itself, whatever it comes to."""
+    worst = Totals.of(charges, form)
+    parts = max((getattr(event, "parts", 1) for event, _ in charges), default=1)
+    return Contract(Promise(epsilon, delta, colluders=colluders), Filter.of(epsilon, delta, worst, parts), form=form)
 
 
 class Planned(NamedTuple):
@@ -44,15 +47,12 @@ class Planned(NamedTuple):
     @classmethod
     def of(cls, plan: AgentPlan, contract: Contract) -> Self:
         """Of a method with a budget."""
-        assert contract.worst is not None
         return cls(plan.noise, plan.convexity, plan.charges, contract)
 
     @property
     def worst_case(self) -> Totals:
         """Sum of the charges."""
-        worst = self.contract.worst
-        assert worst is not None
-        return worst
+        return Totals.of(self.charges, self.contract.form)
 
     @property
     def gate(self) -> tuple[Event, ...]:
@@ -93,7 +93,7 @@ def calibrated(
     delta: float,
     settings: RunConfig,
     spent: Totals | None = None,
-    account: Spend | None = None,
+    account: Filter | None = None,
     penalty: float | None = None,
     width: int = 20,
 ) -> Planned:

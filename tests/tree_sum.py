@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import NoisyGradient
-from admmnet.methods.base import Agent, AgentPlan, Method, filled
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Said
+from admmnet.methods.base import Method, filled
 from admmnet.methods.settings import Given
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.events import Gaussian
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Matrix, Total, Vector
 
 GRID = 2.0**-30
 """What one unit of the integers is worth."""
@@ -57,28 +57,25 @@ class TreeSum(Method):
 
         return AgentPlan().calibrated(calibrate(draft, target))
 
-    def start(self, agent: Agent, width: int) -> Point:
+    def start(self, agents: Agents) -> None:
         """At zero."""
-        return Point(np.zeros(width))
+        agents.own = Point(np.zeros(self.size))
 
-    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
-        """Noisy gradient on the grid."""
-        answer = yield Ask(NoisyGradient(agent.state.here, agent.plan.noise))
-        if not isinstance(answer, Released):
-            return None
-        found: Integers = np.rint(answer.value / GRID).astype(np.int64)
-        return found
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
+        """Noisy gradients on the grid."""
+        here = np.tile(agents.own.here, (len(agents), 1))
+        told = yield agents.ask(NoisyGradient, here, agents.plan.noise)
+        return Said(np.rint(told.value / GRID).astype(np.int64), told.said)
 
-    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+    def receive(self, agents: Agents, total: Total | None) -> None:
         """Step along the mean of the agents that are in the sum."""
-        state: Point = agent.state
+        state: Point = agents.own
         if total is None:
             state.void += 1
             return
         state.sums, state.heard = state.sums + 1, total.agents
         state.here = state.here - 2.0 * (total.value * GRID) / len(total.agents)
 
-    def model(self, agent: Agent) -> Vector:
+    def models(self, agents: Agents) -> Matrix:
         """The public point."""
-        here: Vector = agent.state.here
-        return here
+        return np.tile(agents.own.here, (len(agents), 1))

@@ -178,8 +178,11 @@ class IPPADMM(JoiningADMM):
         centre = agents.edges.sum(agents.heard) / wide(agents.degree)
         pull = (2.0 * agents.dual + wide(plan.regularisation) * centre) / wide(plan.weight)
         held = gate.sigma is None
-        level = plan.noise.sigma1 * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
-        level = level if threshold == "auto" else float(threshold)
+        if threshold == "auto":
+            noise = plan.noise.sigma2 * plan.convexity if self.settings.release == "output" else plan.noise.sigma1
+            level = noise * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
+        else:
+            level = float(threshold)
         if held:
             return agents.ask(HeldNorm, centre, pull, level, gate.epsilon_threshold, gate.epsilon_query)
         return agents.ask(GradientNorm, centre, pull, gate.sigma, level)

@@ -15,7 +15,7 @@ import numpy as np
 
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
-from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Said, Told, wide
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Said, wide
 from admmnet.methods.base import Facts
 from admmnet.methods.convexity import typical_penalty
 from admmnet.methods.pp_admm import PPADMM
@@ -241,34 +241,37 @@ class JoiningADMM(PPADMM):
         proximal = np.maximum(m - plan.regularisation - 2.0 * plan.eta * agents.edges.sum(met), 0.0)
         return self.whole_term(agents, proximal=proximal, met=met)
 
-    def joining(self, agents: Agents, round: int) -> Asking[Said | Told]:
+    def joining(self, agents: Agents, round: int) -> Asking[Said]:
         """Eqs. (81)-(86): a release, a relayed vector, or silence."""
         if self.all_speak:
-            return (yield self.minimiser(agents))
+            told = yield self.minimiser(agents)
+            return Said(told.value, told.said)
         own: Joining = agents.own
         core, first = (np.array([i in some for i in agents.ids], dtype=bool) for some in (self.core, self.first))
         listens = ~core & (own.joined < 0)
-        if round in ASKED_IN and listens.any():
-            centre, near = self.around(agents)
+        centre, near = self.around(agents)
+        planned = np.array([plan.noise is not None for plan in agents.plans])
+        if round in ASKED_IN and (asked := listens & planned & (near > 0)).any():
             levels = np.array([0.0 if i in self.core else self.threshold(i) for i in agents.ids])
-            planned = np.array([plan.noise is not None for plan in agents.plans])
-            asked = listens & planned & (near > 0)
             # the broadcast that a yes would trigger must fit before the question is asked
             reserve = self.minimiser(agents, rows=asked)
-            own_noise = agents.plan.noise.gate if asked.any() else None
-            yes = yield agents.ask(GradientNorm, centre, None, own_noise, levels, rows=asked, reserve=reserve)
+            noise = agents.plan.noise.gate
+            yes = yield agents.ask(GradientNorm, centre, None, noise, levels, rows=asked, reserve=reserve)
             own.joined = np.where(yes.said, round, own.joined)
             fresh = yes.said & ~first
             agents.theta = np.where(fresh[:, None], yes.used, agents.theta)
             listens &= ~yes.said
-        told = yield self.minimiser(agents, rows=~listens)
+        said = Said(np.zeros_like(agents.theta), np.zeros(len(agents), dtype=bool))
+        if not listens.all():  # who is never asked has no noise
+            told = yield self.minimiser(agents, rows=~listens)
+            said = Said(told.value, told.said)
         relays = listens & first
         if not relays.any():
-            return told
+            return said
         # eq. (89): minimisers of objectives without records, made of released vectors alone
         m = self._convexity(agents, records=False)
         relayed = -self._linear(agents, m) / wide(m)
-        return Said(np.where(relays[:, None], relayed, told.value), told.said | relays)
+        return Said(np.where(relays[:, None], relayed, said.value), said.said | relays)
 
     def models(self, agents: Agents) -> Matrix:
         """Last broadcasts; of who only listens, the mean of what it hears."""

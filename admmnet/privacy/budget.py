@@ -71,10 +71,11 @@ class Totals:
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
-        """Totals of events with their counts."""
+        """Totals of events with their counts; an event of count 0 is none, whatever it costs."""
         total = cls(method)
         for event, count in charges:
-            total.add(event, count)
+            if count:
+                total.add(event, count)
         return total
 
     def claim(self, event: Event) -> float | None:

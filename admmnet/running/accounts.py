@@ -184,8 +184,8 @@ def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
     if not any(one.place == NOTHING and one.filter and one.filter.order is None for one in accounts):
         return ()
     return (
-        "the account is new and adds up mu^2: later runs on it may not have held thresholds, Laplace noise or "
-        "sampled batches; --account-order opens one for all",
+        "the account is new and adds up mu^2: later runs on it may not have sampled batches, or noise in the objective "
+        "of a loss whose slopes have both signs; --account-order opens one for all",
     )
 
 

@@ -61,7 +61,7 @@ class Observer:
 
     def models(self) -> Matrix:
         """Last released vectors of this process's agents, shape (local agents, d)."""
-        return np.asarray(self._party.models())
+        return self._party.models()
 
     @property
     def heard(self) -> Matrix | None:
@@ -108,7 +108,8 @@ class Observer:
 
     def _consensus(self) -> Vector:
         if self._shared:  # all that go on hold the same
-            return self._party.models()[0]
+            consensus: Vector = self._party.models()[0]
+            return consensus
         return mean_of(self.theta)
 
     def _sum_up(self, consensus: Vector) -> None:

@@ -13,19 +13,20 @@ import numpy as np
 
 from admmnet import RunConfig
 from admmnet.config.defaults import with_delta
-from admmnet.errors import AdmmnetError
+from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
 from admmnet.methods import fixed
-from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.agents import AgentPlan
+from admmnet.methods.base import Method
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.running.node import Node
+from admmnet.running.party import Node, Party
 from admmnet.running.plan import Public, decide
 from admmnet.solvers.losses import LOSSES
-from admmnet.transport.edge import exchange
-from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.transport.edge import fault_of
+from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
 from tests.people_runs import write_people
 
@@ -96,23 +97,25 @@ class Target:
         method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
         return method, plans[0], contracts[0]
 
-    def node(self, X: Matrix, y: Vector, seed: int) -> Node:
+    def party(self, X: Matrix, y: Vector, seed: int) -> Party:
         """Agent 0 with these records, whose holder is private."""
         method, plan, contract = self.decision
         ledger = MemoryLedger(contract)
         door = Door(Holder(X, y), 0, method.loss, ledger, AgentStreams(0, seed))
-        return Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # it keeps no file
+        return Party(method, {0: plan}, [Node(0, door, ledger)])  # type: ignore[arg-type]  # it keeps no file
 
     def ending(self, X: Matrix, y: Vector, seed: int, messages: Sequence[Vector]) -> tuple[int, str]:
         """Round and words in which a run ends whose neighbour sends these messages, "" if by itself."""
-        node, transport = self.node(X, y, seed), LocalTransport(LocalWorld(), GRAPH)
+        party, all_of_it = self.party(X, y, seed), np.ones(1, dtype=bool)
         round = 0
         try:
             for round, message in enumerate(messages):
-                said = {0: node.propose(round), 1: message}
-                node.absorb(exchange(transport, said, round, self.d)[0])
+                party.propose(round, all_of_it)
+                if (fault := fault_of(message, self.d)) is not None:
+                    raise RunError(fault)
+                party.absorb({1: message})
             round = len(messages)
-            node.propose(round)
+            party.propose(round, all_of_it)
         except AdmmnetError as error:
             return round, f"{type(error).__name__}: {error}"
         return round, ""

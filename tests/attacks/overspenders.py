@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.holder.answers import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser, NoisyGradient
-from admmnet.methods.agent import vector_of
-from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.agents import AgentPlan, Agents, Asks
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.methods.pp_admm import PPADMM, PPSettings
@@ -54,10 +52,9 @@ class Rogue(DPDSGD):
 
     name = "rogue"
 
-    def propose(self, agent: Agent, round: int) -> Any:
-        plan, state = agent.plan, agent.state
-        for sigma in (plan.noise, 2.0 * plan.noise, 8.0 * plan.noise):  # the smallest leak fits last
-            while isinstance((yield Ask(NoisyGradient(state.theta, sigma, None, 1.0))), Released):
+    def propose(self, agents: Agents, round: int) -> Any:
+        for times in (1.0, 2.0, 8.0):  # the smallest leak fits last
+            while (yield agents.ask(NoisyGradient, agents.theta, times * agents.plan.noise, None, 1.0)).said.any():
                 pass
         return None
 
@@ -67,22 +64,21 @@ class Forgetful(NoisyGD):
 
     name = "forgetful"
 
-    def propose(self, agent: Agent, round: int) -> Any:
-        agent.plan = replace(agent.plan, charges=((NoRecords(), 1),))
-        return (yield from super().propose(agent, round))
+    def propose(self, agents: Agents, round: int) -> Any:
+        agents.plans = tuple(replace(plan, charges=((NoRecords(), 1),)) for plan in agents.plans)
+        return (yield from super().propose(agents, round))
 
 
 class Adaptive(NoisyGD):
     """It lists nothing and asks for gradients whose noise follows from what was seen."""
 
     name = "adaptive"
-    adaptive = True
 
-    def propose(self, agent: Agent, round: int) -> Any:
-        known = self.known(self.facts.counts[agent.id])
-        ratio = float(agent.plan.noise) * (2.0 if round % 2 else 0.25)
-        answer = yield Ask(self.costing(known, agent.state.point, ratio))
-        return answer.value if isinstance(answer, Released) else None
+    def propose(self, agents: Agents, round: int) -> Any:
+        times, point = 2.0 if round % 2 else 0.25, agents.own.point
+        pairs = zip(agents.ids, agents.plans, strict=True)
+        asked = [self.costing(self.known(self.facts.counts[i]), point, times * plan.noise) for i, plan in pairs]
+        return (yield Asks(asked))
 
 
 class Fraction(DPDSGD):
@@ -117,7 +113,7 @@ class Planted(NoisyGD):
 
     name = "planted"
 
-    def entry(self, agent: Agent) -> Any:
+    def entry(self, agents: Agents, row: int) -> Any:
         names = ("account_colluders", "account_epsilon_if_all_collude", "epsilon_if_all_collude", "epsilon_group")
         return dict.fromkeys(names, 1e-3) | {"account_epsilon_if_all_collude_proven": 1e-3, "seen": 1}
 
@@ -127,15 +123,14 @@ class Absorbing(DPDSGD):
 
     name = "absorbing"
 
-    def absorb(self, agent: Agent, own: Any, inbox: Any) -> None:
+    def update(self, agents: Agents, came: Any) -> None:
         np.seterr(under="raise")
-        super().absorb(agent, own, inbox)
+        super().update(agents, came)
 
-    def propose(self, agent: Agent, round: int) -> Any:
-        here = np.zeros(self.size)
-        here[0] = 1000.0
-        answer = yield Ask(NoisyGradient(here, agent.plan.noise))
-        return answer.value if isinstance(answer, Released) else None
+    def propose(self, agents: Agents, round: int) -> Any:
+        here = np.zeros_like(agents.theta)
+        here[:, 0] = 1000.0
+        return (yield agents.ask(NoisyGradient, here, agents.plan.noise))
 
 
 class Unguarded(PPADMM):
@@ -143,8 +138,8 @@ class Unguarded(PPADMM):
 
     name = "unguarded"
 
-    def propose(self, agent: Any, round: int) -> Any:
-        return vector_of((yield Ask(ExactMinimiser(self.linear_term(agent), agent.convexity, self.beta))))
+    def propose(self, agents: Agents, round: int) -> Any:
+        return (yield agents.ask(ExactMinimiser, self.linear_term(agents), agents.convexity, self.beta))
 
 
 class RichSettings(PPSettings, frozen=True, kw_only=True):

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from admmnet import read_run, run
-from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
+from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.privacy.budget import Totals, empty
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise
-from admmnet.privacy.events import DiscreteGaussian, Gaussian
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.checks import contract_of
 from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
@@ -64,16 +64,15 @@ def test_a_run_with_more_parts_is_refused(tmp_path: Path) -> None:
 
 def test_without_the_limit_the_first_run_promises_too_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
-    promised, filter = Spend(1.0, DELTA, None, 1e-12, 2).most(alone=True).epsilon, Spend.raised
+    promised, filter = Filter.keeping(1.0, DELTA, None, 1e-12, 2).most(alone=True).epsilon, Filter.raised
 
-    def raised(self: Spend, epsilon: float) -> Spend:
-        found = filter(self, epsilon)
-        return Spend(found.epsilon, found.delta, found.order, found.kappa, 5)
+    def raised(self: Filter, epsilon: float) -> Filter:
+        return replace(filter(self, epsilon), parts=5)
 
     def trusting(line: RunLine, before: HeaderLine) -> Contract:
         return contract_of(line, account=True)
 
-    monkeypatch.setattr(Spend, "raised", raised)
+    monkeypatch.setattr(Filter, "raised", raised)
     monkeypatch.setattr("admmnet.privacy.ledger.checks.run_contract", trusting)
     run(**settings(tmp_path, 0, "second", epsilon=1.0))
     assert together(tmp_path) > 1.2 * promised
@@ -120,8 +119,8 @@ FORGED_HEADERS: list[tuple[Change, str]] = [
     (put(0, "account_filter", kappa=0.0), ANOTHER),
     (put(0, "account_filter", parts=3), ANOTHER),
     (lambda lines: lines[0]["account_filter"].update(kappa=kappa_of(lines) * math.exp(-3.0)), ANOTHER),
-    (put(0, "budget", epsilon=6.0), "line 1: filter: kappa is .*, at most"),
-    (put(0, "budget", epsilon=2.9), "line 1: its plan comes to more than the budget's epsilon"),
+    (put(0, "budget", epsilon=6.0), "line 1: its filter lets through more than the budget's epsilon"),
+    (put(0, "budget", epsilon=2.9), "line 1: its filter lets through more than the budget's epsilon"),
 ]
 
 
@@ -154,9 +153,9 @@ def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
     share: float, raised: float, fits: bool, tmp_path: Path
 ) -> None:
     """The planned sum fits the header; the limit for discrete noise fell to e^-5 of itself when epsilon became 6."""
-    limit = Spend(1.0, 1e-4, kappa=3e-8)
+    limit = Filter.keeping(1.0, 1e-4, kappa=3e-8)
     event = sums(share * limit.kappa)
-    contract = Contract(Promise(1.0, 1e-4), Count(((event, 4),), 1e-7), limit)
+    contract = Contract(Promise(1.0, 1e-4), limit, limit)
     header = replace(header_of(limit), contract=contract, noise="private", mode="private")
     account = opened(tmp_path)
     account.filter = account.began = limit
@@ -214,28 +213,16 @@ def test_every_agent_has_spent_its_budget_and_no_more(tmp_path: Path) -> None:
     assert [entry["releases"] for entry in summary["per_agent"]] == [6, 12, 12, 12]
 
 
-def test_slots_cannot_be_exchanged_without_a_limit() -> None:
-    ledger = MemoryLedger(Contract.reading(1e-5))
-    with pytest.raises(RunError, match="no limit for the whole run"):
-        ledger.renew(Count(((Gaussian(1.0, 1e-3), 100),)))
-
-
 def last_start(lines: Lines) -> int:
     return max(place for place, line in enumerate(lines) if line["kind"] == "start")
 
 
-def cheaper(lines: Lines) -> None:
-    """Its slots are said to have more noise than was drawn."""
-    for row in lines[last_start(lines)]["filter"]["planned"]:
-        row[1]["sigma"] *= 2.0
-
-
 FORGED: dict[str, tuple[Change, str]] = {
-    "no limit": (lambda lines: lines[0].pop("run_filter"), "delta_clipping is"),
-    "no start": (lambda lines: lines.pop(last_start(lines)), "no planned event covers|more of it is charged"),
+    "no limit": (lambda lines: lines[0].pop("filter"), "a budget without a filter"),
     "earlier": (lambda lines: lines[last_start(lines)].update(round=0), "is no start of round 0"),
-    "cheaper slots": (cheaper, "no planned event covers"),
-    "a larger limit": (lambda lines: lines[0]["run_filter"].update(order=1.5, kappa=1e-3), "kappa|lets through"),
+    "a larger limit": (lambda lines: lines[0]["filter"].update(limit=1.0), "lets through more than the budget"),
+    "discrete noise": (lambda lines: lines[0]["filter"].update(kappa=1e-3), "lets through more than the budget"),
+    "more draws": (lambda lines: lines[0]["filter"].update(draws=2**50), "delta_clipping is"),
 }
 
 

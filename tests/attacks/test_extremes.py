@@ -12,20 +12,19 @@ import pytest
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder
-from admmnet.holder.answers import Asking
-from admmnet.holder.measurements import GammaMinimiser, HeldFall
+from admmnet.holder.measurements import GammaMinimiser, HeldNorm
 from admmnet.holder.series import base
 from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
-from admmnet.methods.base import Agent, AgentPlan, Facts, Method
+from admmnet.methods.agents import AgentPlan, Agents, Asking
+from admmnet.methods.base import Facts, Method
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import NoRecords
 from admmnet.rng import AgentStreams
-from admmnet.running.node import Node
+from admmnet.running.party import Node, Party
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import fault_of
-from admmnet.types import Vector
 
 N, D = 200, 4
 
@@ -84,8 +83,8 @@ def test_without_the_range_a_series_has_no_noise(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_mark_pays_for_no_threshold() -> None:
-    """Marks come from a checkpoint's file; what is paid is what is held."""
-    question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(Contract())
+    """Marks come from a journal; what is paid is what is held."""
+    question, guard = HeldNorm(np.zeros(D), np.zeros(D), 0.0, 0.1, 0.2), MemoryLedger(Contract())
     own = door(guard)
     own.marks |= {question.key}
     own.answer(Ask(question), 0)
@@ -96,9 +95,9 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
     """A neighbour's 2^40 grows in R-ADMM's recycled rounds; others would take its sender for a liar."""
 
     class Recycling(Method):
-        def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        def propose(self, agents: Agents, round: int) -> Asking[Any]:
             yield from ()
-            return np.full(D, 1e30)
+            return np.full((1, D), 1e30)
 
     class Book(MemoryLedger):
         charged: tuple[Any, ...] = ()
@@ -108,7 +107,9 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
 
     guard: Any = Book(Contract())
     method = Recycling(RunConfig().sections.method, Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
-    said = Node(Agent(0, (), AgentPlan(0.1)), method, door(guard), guard).propose(0)
+    party = Party(method, {0: AgentPlan(0.1)}, [Node(0, door(guard), guard)])
+    party.propose(0, np.ones(1, dtype=bool))
+    said = party.said()[0]
     assert said is not None
     assert fault_of(said, D) is None
     assert guard.charged == (NoRecords(),)

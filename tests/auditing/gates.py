@@ -17,7 +17,7 @@ from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Released
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall
+from admmnet.holder.measurements import GradientNorm, HeldNorm
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import AboveThreshold, Gaussian
@@ -25,16 +25,14 @@ from admmnet.types import Matrix
 from tests.auditing.doors import LOSS, answered, door
 from tests.planned import contract_for
 
-RECORDS, RADIUS = 40, 5.0
-"""n; radius of the gates' balls."""
-G = LOSS.lipschitz()
+RECORDS = 40
 
 
 @dataclass(frozen=True)
 class Questions:
     """Questions of a gate with Gaussian noise, all at one point."""
 
-    gate: Literal["gaussian", "joining"] = "gaussian"  # asks for a fall within a ball, or the norm of the gradient
+    gate: Literal["gaussian", "joining"] = "gaussian"  # the same question, with a public vector added or without
     rounds: int = 1
     epsilon: float = 4.0
     delta: float = 1e-5
@@ -48,11 +46,8 @@ class Questions:
     @cached_property
     def event(self) -> Gaussian:
         """What a question charges."""
-        known = Known(RECORDS, 2, LOSS, frozenset())
-        norm = self.gate == "joining"
-        sensitivity = GradientNorm(np.zeros(2), 1.0, 0.0).sensitivity(known) if norm else _fall_sensitivity()
-        sigma = sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta)
-        return Gaussian(sensitivity, sigma)
+        sensitivity = _sensitivity()
+        return Gaussian(sensitivity, sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta))
 
     @cached_property
     def contract(self) -> Contract:
@@ -64,16 +59,15 @@ class Questions:
         # all others pull as the canary does: its replacement takes away twice its own share of fall or norm
         at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.contract, rng)
         middle, sigma = 1.0 - COSINE * COSINE / RECORDS, self.event.sigma
-        question: NoisyFall | GradientNorm = GradientNorm(-far(2), sigma, middle)
-        if self.gate == "gaussian":
-            question = NoisyFall(-far(2), RADIUS, _gap(), RADIUS * middle, sigma)
+        pull = None if self.gate == "joining" else np.zeros(2)
+        question = GradientNorm(-far(2), pull, sigma, middle)
         yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
         return Trial(float(yes), ledger.totals)
 
 
 @dataclass(frozen=True)
 class HeldQuestions:
-    """Questions of the gate with a held threshold: noes at a centre where the canary lowers the fall, then a yes."""
+    """Questions of the gate with a held threshold: noes at a centre where the canary lowers the norm, then a yes."""
 
     noes: int = 3
     epsilon: float = 4.0
@@ -89,7 +83,7 @@ class HeldQuestions:
     def event(self) -> AboveThreshold:
         """What a start charges: its two parts as docs/proofs.md, Theorem 9, balances them."""
         first = self.epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
-        return AboveThreshold(_fall_sensitivity(), first, self.epsilon - first)
+        return AboveThreshold(_sensitivity(), first, self.epsilon - first)
 
     @cached_property
     def contract(self) -> Contract:
@@ -107,19 +101,15 @@ class HeldQuestions:
         """Score: 1 if the last question alone has the answer yes."""
         at, ledger = door(world, self.others, self.contract, rng)
         aside = FAR * np.array([0.0, 0.0, 1.0, -1.0])
-        level = RADIUS * ((RECORDS - 1) // 2) / RECORDS  # between the falls of both worlds, at either centre
-        numbers = RADIUS, _gap(), level, self.event.epsilon_threshold, self.event.epsilon_query
+        level = COSINE * ((RECORDS - 1) // 2) / RECORDS  # between the norms of both worlds, at either centre
+        numbers = np.zeros(4), level, self.event.epsilon_threshold, self.event.epsilon_query
         for _ in range(self.noes):
-            if isinstance(answered(at, Ask(HeldFall(aside - far(4), *numbers))), Released):
+            if isinstance(answered(at, Ask(HeldNorm(aside - far(4), *numbers))), Released):
                 return Trial(0.0, ledger.totals)
-        last = answered(at, Ask(HeldFall(-aside - far(4), *numbers)))
+        last = answered(at, Ask(HeldNorm(-aside - far(4), *numbers)))
         return Trial(float(isinstance(last, Released)), ledger.totals)
 
 
-def _gap() -> float:
-    return 0.02 * 2.0 * G * RADIUS / RECORDS
-
-
-def _fall_sensitivity() -> float:
-    """Theorem 8."""
-    return 2.0 * G * RADIUS / RECORDS + _gap()
+def _sensitivity() -> float:
+    """Theorem 22."""
+    return GradientNorm(np.zeros(2), None, 1.0, 0.0).sensitivity(Known(RECORDS, 2, LOSS, frozenset()))

@@ -4,8 +4,9 @@
     python -m tests.benchmarks.accuracy trouble
     python -m tests.benchmarks.accuracy network [--out FILE]
 
-- gates: what the ball gates of ipp-admm save: broadcasts, and the error beside pp-admm of as many rounds and of as many
-  broadcasts, which spends the whole budget on releases. Means over seeds; records, graph and shards are theirs all.
+- gates: what the gates of ipp-admm that ask in every round save: broadcasts, and the error beside pp-admm of as many
+  rounds and of as many broadcasts, which spends the whole budget on releases. Means over seeds; records, graph and
+  shards are theirs all.
 - trouble: rounds that ADMM without noise needs in simulated trouble (docs/simulate.md); about two minutes.
 - network: the table and the picture of docs/network-ledger.md: what strangers give away, in shares of mu_loc.
 """
@@ -28,7 +29,8 @@ from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
 from admmnet.graph import network_of
 from admmnet.graph.tree import spanning_tree
-from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.admm import ADMM
+from admmnet.methods.agents import Agents, Came
 from admmnet.methods.pp_admm import ROUNDS
 from admmnet.privacy.network.account import learned
 from admmnet.privacy.network.shifts import GossipFlow
@@ -76,15 +78,15 @@ def gates(asked: argparse.Namespace) -> None:
         print(row(gate, share, threshold, most, *told), flush=True)
 
 
-class EagerConsensus(ConsensusState):
+class Eager(ADMM):
     """Moves its dual along every edge that is there, even where something was lost: both ends still agree."""
 
-    def absorb(self, *given: Any) -> None:
-        super().absorb(*given)
-        *_, eta, contact = given
-        if contact is not None and self.said is not None:
-            left = contact.present & ~(contact.arrives & contact.hears)
-            self.dual = self.dual + 0.5 * eta * (self.said[left] - self.heard[left]).sum(axis=0)
+    def update(self, agents: Agents, came: Came | None) -> None:
+        super().update(agents, came)
+        if agents.contact is not None and agents.said is not None:
+            left = agents.contact.present & ~(agents.contact.arrives & agents.contact.hears)
+            moves = np.where(left[:, None], agents.said - agents.heard, 0.0)
+            agents.dual = agents.dual + 0.5 * agents.plan.eta * agents.edges.sum(moves)
 
 
 def first_below(found: list[float], level: float) -> float:
@@ -114,12 +116,12 @@ def trouble(asked: argparse.Namespace) -> None:
             for (kind, given), eager in product(own.items(), (False, True)):
                 if eager and "drop" not in given:
                     continue
-                state, runs = EagerConsensus if eager else ConsensusState, []
+                method, runs = Eager if eager else ADMM, []
                 for seed in range(3 if "drop" in given else 1):
                     model = FaultModel(graph, **given, seed=seed)
                     with np.errstate(over="ignore", invalid="ignore"):
                         try:
-                            runs.append(gaps(shards, graph, model, rounds=TURNS, eta=eta, kind=state))
+                            runs.append(gaps(shards, graph, model, rounds=TURNS, eta=eta, kind=method))
                         except AdmmnetError:  # a solve of a run that runs away
                             runs.append([np.inf] * TURNS)
                 words = (f"{np.median([first_below(run, level) for run in runs]):.0f}" for level in LEVELS)

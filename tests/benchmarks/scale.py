@@ -29,10 +29,10 @@ from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
+from admmnet.methods.rows import rows_of
 from scipy.sparse import csr_array
 
 from admmnet.data import Records
-from admmnet.methods.rows import rows_of
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header

@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from admmnet.methods.agent import Agent
 
 import admmnet
-from admmnet.methods.agent import Agent
 from admmnet.record.forms import Privacy
 from tests.doc_pages import PAGES, ROOT, text
 

@@ -17,7 +17,7 @@ from admmnet.holder.measurements import ColumnCounts, PerturbedMinimiser
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.contract import Contract, MemoryLedger
-from admmnet.privacy.filters import Count
+from admmnet.privacy.filters import Filter
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from tests.solvers.problems import problem
@@ -33,7 +33,7 @@ class Noting(MemoryLedger):
     """A ledger in memory whose lines can be seen, and whose sum is never too much but for one member."""
 
     def __init__(self, *, refuses: bool = False) -> None:
-        super().__init__(Contract(filter=Count((), 0.0) if refuses else None))
+        super().__init__(Contract(filter=Filter(1e-5, 0.0) if refuses else None))
         self.lines: list[Any] = []
 
     def affords(self, events: Any) -> bool:
@@ -74,7 +74,7 @@ def of_rows(doors: list[Door], asks: list[Ask], round: int) -> dict[int, Any]:
     """Bytes or error by the place of a member."""
     return {
         place: one.failed[row] if row in one.failed else np.asarray(one.values[row]).tobytes()
-        for part, one in answer_rows(doors, asks, round)
+        for part, one in answer_rows(doors, asks, round)[0]
         for row, place in enumerate(part.places)
     }
 

@@ -153,8 +153,7 @@ def private_attributes(path: str, code: Code) -> Iterator[Breach]:
             continue
         if isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            called = isinstance(parent := code.parents.get(node), ast.Call) and parent.func is node
-            if own or (name == "_solver" and not called):  # a query of a ball has one
+            if own:
                 continue
         yield Breach(path, function, f"reaches for {name}")
 

@@ -12,18 +12,19 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
-from admmnet.holder import NO, REFUSED, Ask, Asking, Door, Holder, Released, SimulatedHolder
+from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.answers import Measurement
 from admmnet.holder.door import FAILED, answer_all
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.methods.base import Agent, AgentPlan, Facts
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks
+from admmnet.methods.base import Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian, Laplace, NoRecords
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.running.node import Node
+from admmnet.running.party import Node, Party
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
@@ -31,6 +32,7 @@ from admmnet.types import Vector
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
+GATES = "joining gate", "gaussian gate", "held gate"
 SUMS = "gradient sum", "moment sum", "second moments", "column counts"
 """What is no solve; how far a point may be changes what its sum costs: `test_sums.py`."""
 
@@ -54,7 +56,7 @@ def test_the_cost_of_the_theorem_is_charged_before_anything_is_drawn_or_solved(
     assert book.log[:charges] == list(COSTS[name])
     after = book.log[charges:]
     assert all(isinstance(entry, str) for entry in after)
-    assert ("solve" in after) is (name not in ("gradient", "joining gate", "broadcast", *SUMS))
+    assert ("solve" in after) is (name not in ("gradient", "broadcast", *GATES, *SUMS))
     assert any(entry.startswith("draw") for entry in after) is (name != "exact")
 
 
@@ -312,15 +314,19 @@ class Scripted(ConsensusMethod):
         super().__init__(RunConfig(algorithm="admm", beta=1e-8, eta=0.1).sections.method, facts)
         self.questions, self.vector, self.answers = questions, vector, list[Any]()
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+    def propose(self, agents: Agents, round: int) -> Asking[Any]:
         for question in self.questions:
-            self.answers.append((yield Ask(question)))
-        return self.vector
+            self.answers.append((yield Asks([question])))
+        return None if self.vector is None else self.vector[None]
 
 
-def node_of(book: Any, questions: Sequence[Any], vector: Vector | None) -> Node:
-    method = Scripted(questions, vector)
-    return Node(method.agent(0, AgentPlan(0.1)), method, door_of(book), book)
+def party_of(book: Any, questions: Sequence[Any], vector: Vector | None) -> Party:
+    return Party(Scripted(questions, vector), {0: AgentPlan(0.1)}, [Node(0, door_of(book), book)])
+
+
+def proposed(party: Party, round: int = 0) -> Any:
+    party.propose(round, np.ones(1, dtype=bool))
+    return party.said()[0]
 
 
 @pytest.mark.parametrize(
@@ -329,21 +335,22 @@ def node_of(book: Any, questions: Sequence[Any], vector: Vector | None) -> Node:
     ids=["nothing asked", "nothing said", "asked"],
 )
 def test_a_vector_that_asked_nothing_is_noted_at_no_cost(asked: Any, vector: Any, charged: Any) -> None:
-    node = node_of(book := Book(), asked, vector)
-    assert node.propose(0) is vector
+    party = party_of(book := Book(), asked, vector)
+    assert np.array_equal(proposed(party), vector)
     assert book.charged == list(charged)
-    assert node.agent.releases == (vector is not None)
+    assert party.releases == [vector is not None]
 
 
 def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    node = node_of(Book(), (ASKED["output"], replace(ASKED["joining gate"], threshold=1e3)), None)
-    node.propose(0)
-    released, no = node.method.answers  # type: ignore[attr-defined]
-    assert isinstance(released, Released)
-    assert no is NO
+    party = party_of(Book(), (ASKED["output"], replace(ASKED["joining gate"], threshold=1e3)), None)
+    proposed(party)
+    released, no = party.method.answers  # type: ignore[attr-defined]
+    assert released.said.all()
+    assert not no.said.any()
+    assert not no.refused.any()
     monkeypatch.setattr(Secret, "gaussian", lambda *_: 1 / 0)
     with pytest.raises(RunError, match=f"^agent 0, round 5: {FAILED}$"):
-        node.propose(5)
+        proposed(party, 5)
 
 
 @pytest.mark.parametrize("name", ["held gate", "comparison"])
@@ -351,14 +358,15 @@ def test_what_a_run_that_goes_on_pays_again(name: str) -> None:
     """A held threshold is nowhere but in the process that drew it; the paper's gate is paid once."""
     no = replace(ASKED[name], threshold=1e3)
     first, second = Book(), Book()
-    before, after = node_of(first, (no,), None), node_of(second, (no,), None)
-    before.door.outbox = Outbox()
-    before.propose(0)
-    after.door.marks = before.door.marks
-    after.door.outbox = Outbox({0: before.door.outbox.take()}, last=0)
-    after.propose(0)
+    before, after = party_of(first, (no,), None), party_of(second, (no,), None)
+    ours, others = before.nodes[0].door, after.nodes[0].door
+    ours.outbox = Outbox()
+    proposed(before)
+    others.marks = ours.marks
+    others.outbox = Outbox({0: ours.outbox.take()}, last=0)
+    proposed(after)
     assert second.log == []
-    after.propose(1)
+    proposed(after, 1)
     if name == "comparison":
         books = [[e.gate_epsilon for e in book.charged if isinstance(e, Laplace)] for book in (first, second)]
         assert books == [[0.5], [0.0]]

@@ -7,20 +7,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import networkx as nx
 import numpy as np
 import pytest
 
+from admmnet.config.run_config import RunConfig
 from admmnet.holder.answers import NO, REFUSED, Ask, Part, Released
 from admmnet.holder.door import Door, answer_all
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hashes
 from admmnet.masking import Attempt
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks
+from admmnet.methods.base import Facts, Method
 from admmnet.privacy.events import NoRecords
+from admmnet.running.party import Node, Party
 from admmnet.types import BEFORE
 
-from .doors import ASKED, CENTRE, COSTS, Book, ask, door_of
+from .doors import ASKED, CENTRE, COSTS, Book, D, ask, door_of
 
-ONE, OTHER = (NoisyGradient(np.full(2, value), 1.0) for value in (0.0, 1.0))
+ONE, OTHER = (NoisyGradient(np.full(D, value), 1.0) for value in (0.0, 1.0))
 VALUES: list[Any] = [np.array([1.5, -0.0]), np.array([2**62, -1]), True]
 
 
@@ -150,6 +155,22 @@ def test_a_message_of_nothing_is_noted_once() -> None:
     for round in range(8):
         door.nothing(round)
     assert book.log == [NoRecords()] * 2
+
+
+class Stubborn(Method):
+    """It says something whatever it is told."""
+
+    def propose(self, agents: Agents, round: int) -> Asking[Any]:
+        yield Asks([OTHER])
+        return np.ones((1, D))
+
+
+def test_a_method_cannot_break_the_silence() -> None:
+    door, _, book = open_door(earlier=kept((ONE, None)), last=3)
+    method = Stubborn(RunConfig().sections.method, Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
+    party = Party(method, {0: AgentPlan()}, [Node(0, door, book)])  # type: ignore[arg-type]
+    party.propose(3, np.ones(1, dtype=bool))
+    assert party.outgoing is None
 
 
 @pytest.mark.parametrize(("kind", "data"), [("<f8", b"1234567"), ("<i8", b"123456789"), ("yes", b"12345678")])

@@ -24,7 +24,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise, Step
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
-from admmnet.privacy.filters import Count, Spend, Uncovered
+from admmnet.privacy.filters import Filter
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 from tests.solvers.problems import problem
@@ -134,18 +134,19 @@ def test_series_of_other_settings_are_other_series() -> None:
 # budgets
 
 
-def limited(series: Series, filter: str) -> MemoryLedger:
+def limited(series: Series, *, account: bool = False) -> MemoryLedger:
+    """Guard of a plan of this series: counts its steps, or as an account at one order."""
     charges = ((series.event(Known(N, D, LOGISTIC, frozenset())), 1),)
     worst, delta = Totals.of(charges, "proven"), 1e-5
-    epsilon = renyi_epsilon(worst.curve, delta)  # all that is read at one order
-    found = Count.of(charges, epsilon, delta) if filter == "count" else Spend.of(epsilon, delta, worst)
+    epsilon = renyi_epsilon(worst.curve, delta)
+    found = Filter.of(epsilon, delta, worst, account=account)
     return MemoryLedger(Contract(Promise(epsilon, delta, adjacency="zero-out"), found))
 
 
-@pytest.mark.parametrize("filter", ["count", "spend"])
-def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(filter: str) -> None:
-    """Also one that begins anew without what was kept, and a cheaper one, which the plan covers, but once."""
-    guard = limited(SHUFFLED, filter)
+@pytest.mark.parametrize("account", [False, True])
+def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(account: bool) -> None:
+    """Also one that begins anew without what was kept, and a cheaper one."""
+    guard = limited(SHUFFLED, account=account)
     at = door(Holder, guard)
     for _ in range(3):
         theta_of(asked(at, SHUFFLED))
@@ -155,14 +156,12 @@ def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(fil
 
 
 def test_a_series_of_more_steps_is_not_that_of_the_plan() -> None:
-    dearer = [replace(SHUFFLED, steps=14), replace(SHUFFLED, batch=8), replace(SHUFFLED, noise_multiplier=7.9)]
-    for other in (*dearer, replace(SHUFFLED, sampling="poisson")):
-        guard = limited(SHUFFLED, "count")
-        with pytest.raises(Uncovered, match="which no planned event covers; the plan has subsampled-gaussian"):
-            asked(door(Holder, guard), other)
+    dearer = [replace(SHUFFLED, batch=8), replace(SHUFFLED, noise_multiplier=7.9)]
+    for other in (*dearer, replace(SHUFFLED, sampling="poisson"), replace(SHUFFLED, steps=14)):
+        assert asked(door(Holder, guard := limited(SHUFFLED)), other) is REFUSED
         assert guard.events == 0
-    for other in dearer[1:]:  # 14 steps of 5 batches are 3 partitions, as 13 are: they cost the same
-        assert asked(door(Holder, limited(SHUFFLED, "spend")), other) is REFUSED
+    for other in dearer:  # 14 steps of 5 batches are 3 partitions, as 13 are: they cost the same
+        assert asked(door(Holder, limited(SHUFFLED, account=True)), other) is REFUSED
 
 
 # what is refused

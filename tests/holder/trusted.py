@@ -25,7 +25,7 @@ FOLDERS = {
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts contract entrance loading loop node plan rounds together",
-    "solvers": "_kernel.c accurate ball_query certificate kernel losses newton radius softmax wide",
+    "solvers": "_kernel.c accurate certificate kernel losses newton radius softmax wide",
     "solvers/blocks": "*",
 }
 """The files that are trusted, by folder of the package."""

@@ -18,22 +18,7 @@ from .recording import shards_of
 from .reference import C1, Local, Network, augmented
 
 SPLIT, DELTA1 = 0.001, 1e-4
-RADIUS, INEXACT = 5.0, 1e-3
-
-
-def fall(f: Local, center: Vector) -> float:
-    """f(c) - min over the ball of f, the mean loss alone, by the root of the multiplier."""
-    loss = Local(f.X, f.y, 0.0)
-
-    def nearest(log_mu: float) -> Vector:
-        return augmented(loss, center, np.zeros(len(center)), 0.0, (), math.exp(log_mu))
-
-    def outside(log_mu: float) -> float:
-        return float(np.linalg.norm(nearest(log_mu) - center)) - RADIUS
-
-    low = math.log(1e-9)
-    best = low if outside(low) <= 0 else brentq(outside, low, math.log(10.0), xtol=1e-9)
-    return loss.value(center) - loss.value(nearest(best))
+MOVES, INEXACT = 1.0 + 1e-9 + 2e-5, 1e-3
 
 
 class Proven(Network):
@@ -50,11 +35,12 @@ class Proven(Network):
         self.threshold, self.spoke = threshold, [0] * 5
         self.held: list[float | None] = [None] * 5
         self.events: list[list[tuple[int, str]]] = [[] for _ in range(5)]
-        self.leads: list[float] = []  # by how much a noisy fall passed, in certified gaps
+        self.leads: list[float] = []  # by how much a noisy norm passed
 
     def asks(self, i: int, round: int, gate: Any) -> bool:
-        """Theorem 8: one noisy fall, or a held threshold."""
-        sensitivity, level = 2 * RADIUS / len(self.locals[i].y) + gate.gap, self.threshold
+        """Theorems 9, 22: the noisy norm of the Lagrangian's gradient, or against a held threshold."""
+        f, level = self.locals[i], self.threshold
+        sensitivity = 2 / len(f.y) * MOVES
         if gate.sigma is not None:
             self.events[i].append((round, "gaussian"))
             noise = float(self.streams.normal(i, Purpose.GATE, gate.sigma, 1)[0])
@@ -65,11 +51,22 @@ class Proven(Network):
                 held = level + self.streams.laplace(i, sensitivity / gate.epsilon_threshold)
                 self.held[i] = held
             level, noise = held, self.streams.laplace(i, 2 * sensitivity / gate.epsilon_query)
-        center = np.mean([self.theta[j] for j in self.around(i)], axis=0)
-        self.leads.append((fall(self.locals[i], center) + noise - level) / gate.gap)
+        centre = np.mean([self.theta[j] for j in self.around(i)], axis=0)
+        pull = (2 * self.dual[i] + f.share * centre) / f.weight
+        norm = float(np.linalg.norm(Local(f.X, f.y, 0.0).gradient(centre) + pull))
+        self.leads.append(norm + noise - level)
         if self.leads[-1] >= 0:
             self.held[i] = None
         return self.leads[-1] >= 0
+
+    def hear(self, said: dict[int, Vector | None]) -> None:
+        """Where thresholds are held, an edge moves its duals when one of its ends spoke."""
+        before = self.dual
+        super().hear(said)
+        if any(getattr(noise.gate, "epsilon_query", 0.0) for noise in self.noise):
+            for i, own in enumerate(before):
+                spoke = [j for j in self.around(i) if said[i] is not None or said[j] is not None]
+                self.dual[i] = own + self.eta / 2 * sum((self.theta[i] - self.theta[j] for j in spoke), 0.0 * own)
 
     def say(self, i: int, round: int) -> Vector | None:
         noise = self.noise[i]

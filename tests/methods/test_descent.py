@@ -15,14 +15,13 @@ import pytest
 from admmnet import RunConfig, read_run
 from admmnet.errors import RequestError
 from admmnet.graph import network_of
-from admmnet.holder.answers import Released
-from admmnet.methods.agent import Agent, AgentPlan, Contact
+from admmnet.methods.agents import AgentPlan, Agents, Contact, Said, Told
 from admmnet.methods.base import Facts
 from admmnet.methods.lt_admm import LTADMM
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 from .recording import SEED, SIZE, shards_of
 from .recording import play as recorded
@@ -171,15 +170,15 @@ def grid(sigma: float) -> float:
     return float(2.0 ** (np.floor(np.log2(sigma)) - 20))
 
 
-def said_by(method: LTADMM, agent: Agent, draw: Callable[[], Vector]) -> Vector:
+def said_by(method: LTADMM, agents: Agents, draw: Callable[[], Matrix]) -> Said:
     """Propose with these answers."""
-    steps = method.propose(agent, 0)
+    steps, every = method.propose(agents, 0), np.ones(len(agents), dtype=bool)
     next(steps)
     try:
         while True:
-            steps.send(Released(draw(), None))
+            steps.send(Told(draw(), every, ~every, agents.theta))
     except StopIteration as done:
-        found: Vector = done.value
+        found: Said = done.value
     return found
 
 
@@ -189,28 +188,18 @@ def test_both_ends_of_an_edge_agree_whatever_is_lost() -> None:
     config = RunConfig(algorithm="lt-admm", loss="logistic", rounds=9, drop=0.3)
     counts = dict.fromkeys(graph, 50)
     method = LTADMM(config.sections.method, Facts(graph, counts, 3, dict.fromkeys(counts, 0.1)))
-    agents = [method.agent(i, AgentPlan(noise=0.1)) for i in graph]
+    agents = method.agents(dict.fromkeys(graph, AgentPlan(noise=0.1)))
+    edges = [(i, j) for i, around in enumerate(agents.edges.around) for j in around]
     for _ in range(9):
         here = {edge: rng.random() < 0.8 for edge in graph.edges}
-        comes = {(i, j): rng.random() < 0.6 and here[min(i, j), max(i, j)] for i in graph for j in graph[i]}
-        said: dict[int, Vector] = {}
-        for i, agent in enumerate(agents):
-            around = agent.neighbours
-            masks = (
-                [here[min(i, j), max(i, j)] for j in around],
-                [comes[i, j] for j in around],
-                [comes[j, i] for j in around],
-            )
-            agent.contact = Contact(*map(np.array, masks))
-            said[i] = said_by(method, agent, lambda: rng.standard_normal(3))
-        for i, agent in enumerate(agents):
-            method.absorb(agent, said[i], {j: said[j] for j in agent.neighbours if comes[j, i]})
-    for i, j in graph.edges:
-        one, two = (agents[a].state for a in (i, j))
-        row, back = agents[i].neighbours.index(j), agents[j].neighbours.index(i)
-        assert np.array_equal(one.z[row], two.other[back])
-        assert np.array_equal(one.other[row], two.z[back])
-        assert one.z[row].any()
+        comes = {(i, j): rng.random() < 0.6 and here[min(i, j), max(i, j)] for i, j in edges}
+        masks = [here[min(edge), max(edge)] for edge in edges], [comes[edge] for edge in edges]
+        agents.contact = Contact(*map(np.array, (*masks, [comes[j, i] for i, j in edges])))
+        said = said_by(method, agents, lambda: rng.standard_normal((5, 3)))
+        method.update(agents, agents.absorb(said, {}))
+    back = [edges.index((j, i)) for i, j in edges]
+    assert np.array_equal(agents.own.z, agents.own.other[back])
+    assert agents.own.z.any(axis=1).all()
 
 
 def run_away(share: float) -> LTADMM:
@@ -223,14 +212,12 @@ def run_away(share: float) -> LTADMM:
 
 def largest(method: LTADMM) -> float:
     """Largest vector after 400 rounds without gradients, from opposite vectors of neighbours."""
-    agents = [method.agent(i, AgentPlan(noise=0.1)) for i in range(4)]
-    for i, agent in enumerate(agents):
-        agent.state.theta = np.array([(-1.0) ** i])
+    agents = method.agents(dict.fromkeys(range(4), AgentPlan(noise=0.1)))
+    agents.theta = np.array([[1.0], [-1.0], [1.0], [-1.0]])
     for _ in range(400):
-        said = [said_by(method, agent, lambda: np.zeros(1)) for agent in agents]
-        for i, agent in enumerate(agents):
-            method.absorb(agent, said[i], {j: said[j] for j in agent.neighbours})
-    return max(abs(float(vector[0])) for vector in said)
+        said = said_by(method, agents, lambda: np.zeros((4, 1)))
+        method.update(agents, agents.absorb(said, {}))
+    return float(np.abs(said.value).max())
 
 
 def test_an_edge_step_that_runs_away_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

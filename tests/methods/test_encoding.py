@@ -45,12 +45,12 @@ from admmnet.methods.encoding_rule import (
     whitening_helps,
 )
 from admmnet.methods.sums import moments
+from admmnet.privacy.budget import empty
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import DiscreteGaussian
-from admmnet.privacy.filters import covers
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.running.node import Node
+from admmnet.running.party import Node, Party
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Matrix, Total, Vector
@@ -83,12 +83,13 @@ def summed(stage: Stage, holders: dict[int, Holder], seed: int = 5) -> tuple[Tot
     masks, words, charged = crew(3, colluders=1), [], {}
     for i, holder in holders.items():
         plan = stage.plan(i, Target(1.0, 1e-5))
-        contract = contract_for(50.0, 1e-4, plan.charges, colluders=1 if stage.masked else None)
+        contract = contract_for(1e6, 1e-4, plan.charges, colluders=1 if stage.masked else None)
         ledger: Any = MemoryLedger(contract)
         door = Door(holder, 0, get_loss("logistic"), ledger, AgentStreams(i, seed), masks[i] if stage.masked else None)
         door.attempt(1, tuple(COUNTS))
-        node = Node(stage.agent(i, plan), stage, door, ledger)
-        word = node.propose(stage.number)
+        party = Party(stage, {i: plan}, [Node(i, door, ledger)])
+        party.propose(stage.number, np.ones(1, dtype=bool))
+        word = party.said()[i]
         assert word is not None
         assert word.shape == (stage.sum_size,)
         words.append(word)
@@ -159,7 +160,7 @@ def test_fewer_columns_cost_no_more_and_are_covered_by_the_plan() -> None:
     ((planned, _),) = plan.charges
     assert isinstance(event, DiscreteGaussian)
     assert isinstance(planned, DiscreteGaussian)
-    assert covers(planned, event)
+    assert contract_for(1.0, 1e-5, plan.charges).affords(empty("proven"), [event])
     assert event.sensitivity == pytest.approx(math.sqrt(2.0))
     assert planned.sensitivity == pytest.approx(math.sqrt(6.0))
 
@@ -170,7 +171,7 @@ def test_second_moments_whiten_rows() -> None:
     for holder in holders.values():
         holder.encode(ENCODING)
     stage = WhitenStage(config, facts, 0.05)
-    stage.receive(stage.agent(0, stage.plan(0, Target(1.0, 1e-5))), None, summed(stage, holders)[0])
+    stage.receive(stage.agents({0: stage.plan(0, Target(1.0, 1e-5))}), summed(stage, holders)[0])
     A = stage.matrix()
     assert A is not None
     rows = np.concatenate([holder._shards[0][0] for holder in holders.values()])

@@ -13,8 +13,11 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.library import RunResult
-from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, reaching, relays_of
+from admmnet.methods import fixed
+from admmnet.methods.agents import AgentPlan, Said
+from admmnet.methods.base import Facts
+from admmnet.methods.ipp_admm import IPPADMM
+from admmnet.methods.joining import ASKED_IN, SLACK, core_of, reaching, relays_of
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
 from admmnet.running.plan import Plan
@@ -226,35 +229,29 @@ def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path,
 @pytest.mark.parametrize("faults", [{}, {"drop": 0.4}, {"drop": 0.3, "absences": [Absence(3, 2, 6)]}], ids=str)
 def test_duals_add_up_to_zero_whoever_joins_and_whatever_is_lost(faults: dict[str, Any]) -> None:
     """Eq. (86): an edge moves both ends' duals by opposite amounts, or neither's."""
-    graph, first = nx.convert_node_labels_to_integers(nx.petersen_graph()), frozenset({0, 1, 2, 3})
+    graph = nx.convert_node_labels_to_integers(nx.petersen_graph())
+    counts = {i: 90 if i < 4 else 1 for i in graph}
+    config = fixed(RunConfig(algorithm="ipp-admm", epsilon=60.0, delta=1e-4).sections.method)
+    method: Any = IPPADMM(config, Facts(graph, counts, 3, dict.fromkeys(graph, 0.1)))
     trouble = FaultModel(graph, **faults, seed=1) if faults else None
-    rng = np.random.default_rng(2)
-    agents = {}
-    for i in graph:
-        own = tuple(sorted(graph[i]))
-        state = JoiningState.among(own, 3, first, speaks=i in first)
-        agents[i] = Agent(i, own, AgentPlan(0.4), state)
-    on = set(first)
+    rng, on = np.random.default_rng(2), np.array([i in method.first for i in graph])
+    assert 4 <= on.sum() < 10
+    agents = method.agents(dict.fromkeys(graph, AgentPlan(0.4)))
     for round in range(30):
-        now = None if trouble is None else trouble.at(round)
-        online = [i for i in graph if now is None or now.online[i]]
+        if trouble is not None:
+            agents.online = np.asarray(trouble.at(round).online)
+            agents.contact = trouble.at(round).contact(agents.ids, agents.edges.around)
         if round in (3, 4, 9):
-            on |= {int(i) for i in rng.choice(10, 2)} & set(online)
-        said = {i: rng.standard_normal(3) for i in online if i in on and rng.random() < 0.95}
-        for i in online:
-            agent = agents[i]
-            agent.contact = None if now is None else now.contact(i)
-            inbox = {j: said[j] for j in agent.neighbours if j in said}
-            agent.state.absorb(agent.neighbours, said.get(i), inbox, 0.4, agent.contact)
-        total = np.sum([agents[i].state.dual for i in agents], axis=0)
-        np.testing.assert_allclose(total, 0.0, atol=1e-12)
-        for i in set(graph) - on:
-            assert not agents[i].state.dual.any()
-    assert np.abs(agents[0].state.dual).max() > 0.1
-    for i in graph:  # both ends know the same of an edge
-        for row, j in enumerate(agents[i].neighbours):
-            back = agents[j].neighbours.index(i)
-            assert agents[i].state.met[row] == agents[j].state.told[back]
+            on[rng.choice(10, 2)] |= True
+        said = on & agents.online & (rng.random(10) < 0.95)
+        vectors = np.where(said[:, None], rng.standard_normal((10, 3)), 0.0)
+        method.update(agents, agents.absorb(Said(vectors, said), {}))
+        np.testing.assert_allclose(agents.dual.sum(axis=0), 0.0, atol=1e-12)
+        assert not agents.dual[~on].any()
+    assert np.abs(agents.dual[0]).max() > 0.1
+    edges = [(i, j) for i, around in enumerate(agents.edges.around) for j in around]
+    back = [edges.index((j, i)) for i, j in edges]
+    assert (agents.own.met == agents.own.told[back]).all()  # both ends know the same of an edge
 
 
 @pytest.mark.parametrize(

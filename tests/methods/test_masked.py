@@ -18,7 +18,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.masking import Attempt, Masks
 from admmnet.methods import fixed
-from admmnet.methods.base import Agent
+from admmnet.methods.agents import Agents
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
@@ -97,7 +97,7 @@ def test_two_epsilons_are_of_the_honest_noise_and_of_the_agent_s_own(people: str
     assert spent == pytest.approx(gaussian_epsilon(math.sqrt(3.0) * mu, 1e-4), rel=1e-6)
     assert book.events[-1][2]["total"]["epsilon_if_all_collude"] == spent
     whole = privacy["epsilon_if_all_collude"]
-    assert whole == pytest.approx(gaussian_epsilon(math.sqrt(3.0) * mu, 1e-4), rel=1e-5)
+    assert spent <= whole == pytest.approx(spent, rel=1e-3)  # what the filter lets through
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
@@ -164,15 +164,14 @@ def test_a_private_run_that_is_resumed_repeats_what_it_sent_and_pays_once(place:
 def test_a_colluder_that_keeps_silent_makes_an_attempt_void_and_all_others_pay_for_it(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summand, asked = SumMethod.summand, list[int]()
+    summands, asked = SumMethod.summands, list[int]()
 
-    def silent(self: SumMethod, agent: Agent, point: Any) -> Any:
-        asked.append(agent.id)
-        if agent.id == 4 and asked.count(4) == 3:
-            return None
-        return (yield from summand(self, agent, point))
+    def silent(self: SumMethod, agents: Agents, point: Any) -> Any:
+        ask = next(summands(self, agents, point))
+        asked.extend([4] * (len(agents) == 5))
+        return (yield ask._replace(rows=np.array(agents.ids) != 4) if len(asked) == 3 else ask)
 
-    monkeypatch.setattr(SumMethod, "summand", silent)
+    monkeypatch.setattr(SumMethod, "summands", silent)
     result = go(people, tmp_path / "run", rounds=6)
     book = audit.read(tmp_path / "run" / "ledger" / "agent-000.jsonl")
     events = [(round, event.agents) for round, event, _ in book.events if isinstance(event, DiscreteGaussian)]
@@ -234,14 +233,13 @@ def test_the_header_of_a_ledger_says_against_how_many_its_sums_were_masked(
         audit.read(tmp_path / "agent-001.jsonl")
 
 
-@pytest.mark.parametrize("change", [{"colluders": 0}, {"masked": False, "colluders": 0}, {"colluders": 4}])
-def test_a_method_that_plans_other_masks_than_its_run_promises_gets_no_answer(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+@pytest.mark.parametrize(("colluders", "told"), [(0, "plans to charge more than epsilon"), (4, "at least 6 agents")])
+def test_a_method_that_plans_other_masks_than_its_run_promises_is_refused(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colluders: int, told: str
 ) -> None:
     """The door masks by the contract, against K = 3, and that is not what these methods have planned."""
-    for name, value in change.items():
-        monkeypatch.setattr(SumMethod, name, value)
-    with pytest.raises(RequestError, match="at least 6 agents" if change["colluders"] else "no planned event covers"):
+    monkeypatch.setattr(SumMethod, "colluders", colluders)
+    with pytest.raises(RequestError, match=told):
         go(people, tmp_path / "run", colluders=3, rounds=3)
     for ledger in (tmp_path / "run" / "ledger").glob("*"):
         assert not audit.read(ledger).events

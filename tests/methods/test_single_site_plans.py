@@ -21,7 +21,7 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
@@ -107,8 +107,8 @@ def test_an_account_leaves_the_next_run_what_is_left(words: dict[str, Any]) -> N
         return Totals.of(method.plan(0, Target(epsilon, DELTA, **of)).charges, "proven")
 
     order = best_order(worst(1.0).curve, DELTA)
-    small, large = (Spend(epsilon, DELTA, order) for epsilon in (1.0, 2.0))
-    first, whole = (worst(own.epsilon, account=own) for own in (small, large))
+    small, large = (Filter.keeping(epsilon, DELTA, order) for epsilon in (1.0, 2.0))
+    first, whole = worst(1.0, account=small), worst(2.0, account=large)
     second = worst(2.0, spent=first, account=large)
     need, most = Target(2.0, DELTA, spent=first, account=large).at_order(second)
     assert 0.998 * most <= need <= most
@@ -120,7 +120,9 @@ def test_an_account_leaves_the_next_run_what_is_left(words: dict[str, Any]) -> N
 @pytest.mark.parametrize(("rate", "passes"), [(0.05, True), (1e-5, False), (0.0505, False)])
 def test_a_ledger_of_parts_of_records_does_not_verify(rate: float, passes: bool, tmp_path: Path) -> None:
     event = SubsampledGaussian(50.0, rate, 10, "poisson")
-    contract = Contract(Promise(1.0, DELTA, adjacency="zero-out"), Count.of(((event, 1),), 1.0, DELTA))
+    contract = Contract(
+        Promise(1.0, DELTA, adjacency="zero-out"), Filter.of(1.0, DELTA, Totals.of(((event, 1),), "proven"))
+    )
     with nullcontext() if passes else pytest.raises(CheckFailed, match="rate"):
         assert kept(tmp_path, contract, event, "dp-scd").events[0][1] == event
 

@@ -86,14 +86,14 @@ def test_a_plan_counts_all_noisy_numbers_of_its_rounds(monkeypatch: pytest.Monke
 
 def test_a_sum_is_divided_by_the_records_of_the_agents_in_it() -> None:
     method = small()
-    agent = method.agent(0, method.planned(0, 0.1))
+    agents = method.agents({0: method.planned(0, 0.1)})
     for void, members in ((True, (0, 1, 2)), (False, (0, 1)), (False, (0, 1, 2))):
-        point, value = agent.state.point.copy(), np.array([3, -5])
-        method.receive(agent, None, None if void else Total(value, members))
+        point, value = agents.own.point.copy(), np.array([3, -5])
+        method.receive(agents, None if void else Total(value, members))
         records = {2: 30, 3: 100}[len(members)]
         step = 0.0 if void else 2.0 * method.grid * value / records
-        np.testing.assert_allclose(agent.state.theta, point - step, rtol=1e-12)
-    assert agent.state.steps == 2
+        np.testing.assert_allclose(agents.own.theta, point - step, rtol=1e-12)
+    assert agents.own.steps == 2
 
 
 def test_moments_give_ridge_regression(people: str, tmp_path: Path) -> None:

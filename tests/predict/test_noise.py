@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.agents import AgentPlan
+from admmnet.methods.base import Facts
 from admmnet.methods.ssp import SSP
 from admmnet.predict.model import Model, read_model
 from admmnet.predict.noise import descent_response, noise_of
@@ -118,11 +119,11 @@ def test_the_first_order_of_a_ridge_solution_is_its_jacobian() -> None:
     stream = np.random.default_rng(4)
     size = classes * width + width * (width + 1) // 2
     value = np.rint(20.0 * stream.standard_normal(size) / method.grid).astype(np.int64)
-    agent = method.agent(0, AgentPlan())
+    agents = method.agents({0: AgentPlan()})
 
     def solved(numbers: Integers) -> Vector:
-        method.receive(agent, None, Total(numbers, tuple(sorted(graph))))
-        return method.model(agent)
+        method.receive(agents, Total(numbers, tuple(sorted(graph))))
+        return np.asarray(method.models(agents)[0])
 
     move = 2.0**-12
     steps = np.eye(size, dtype=np.int64) * round(move / method.grid)

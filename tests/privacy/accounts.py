@@ -13,17 +13,17 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Gaussian
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header
 from tests.planned import nominal_rho
 
 ORDER = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
-LIMIT = Spend(1.0, 1e-4, ORDER)
+LIMIT = Filter.keeping(1.0, 1e-4, ORDER)
 
 
-def header_of(limit: Spend = LIMIT, agent: int = 0, records: int = 70) -> Header:
+def header_of(limit: Filter = LIMIT, agent: int = 0, records: int = 70) -> Header:
     """Header of a run that adds up what its account does."""
     contract = Contract(Promise(1.0, 1e-4), limit, limit)
     return Header(agent, (1,), records, contract, "pp-admm", "seeded", "public-bounds", "0", mode="simulation")

@@ -14,10 +14,10 @@ import pytest
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.forms import encode
-from admmnet.privacy.budget import Charges, empty, grown
+from admmnet.privacy.budget import Charges, Totals, empty, grown
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
@@ -68,13 +68,14 @@ def header_of(contract: Contract, algorithm: str = "pp-admm", noise: str = "seed
 
 def under(charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published") -> Contract:
     """Contract whose plan is these charges, whatever they come to."""
-    promise = Promise(epsilon, 1e-4, accountant)
-    return Contract(promise, Count.of(charges, epsilon, 1e-4), form=form)
+    worst, promise = Totals.of(charges, form), Promise(epsilon, 1e-4, accountant)
+    limit = Filter.of(epsilon, 1e-4, worst) if accountant == "proven" else Filter.published(1e-4, worst)
+    return Contract(promise, limit, form=form)
 
 
-def limited(limit: Spend, form: str = "published") -> Contract:
-    """Contract of a method that cannot list its steps."""
-    return Contract(Promise(limit.epsilon, limit.delta), limit, form=form)
+def limited(limit: Filter, form: str = "published") -> Contract:
+    """Contract of a limit that keeps epsilon 1."""
+    return Contract(Promise(1.0, limit.delta), limit, form=form)
 
 
 HEADER = header_of(noise_of(PP).contract)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from admmnet.errors import BudgetError, CheckFailed
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.lines import digest
 from admmnet.running.accounts import restore
@@ -39,7 +40,7 @@ def test_what_a_filter_had_left_is_spent_once(kind: str, place: Place, admmnet: 
     assert (found.count, found.runs) == (before.count, before.runs)
     filter, spent = found.contract.account, found.totals
     assert filter is not None
-    assert filter.epsilon == 1.0
+    assert filter.limit == Filter.keeping(1.0, filter.delta, filter.order, filter.kappa).limit
     assert (spent.mu_squared if filter.order is None else spent.curve[filter.order]) == filter.limit
     assert filter.order is not None or spent.kappa == max(filter.kappa, before.totals.kappa)
     assert math.isclose(found.total()["epsilon_spent"] or 0.0, 1.0, rel_tol=1e-3)

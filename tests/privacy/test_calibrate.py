@@ -25,11 +25,10 @@ from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left, pure_epsilon
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, epsilon, gaussian_epsilon
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.proven import pure_rho
 from admmnet.running.contract import contract_of
 from admmnet.solvers.losses import Loss, get_loss
-from admmnet.solvers.radius import LossFacts, gate_gap
 from tests.planned import Planned, calibrated, decided, noise_at, nominal_rho
 
 from .published_agents import PublishedAgent, published
@@ -133,7 +132,6 @@ def drawn(stream: np.random.Generator) -> tuple[int, float, float, float, RunCon
     if gate != "off":
         releases, share = int(stream.integers(1, rounds + 1)), float(stream.uniform(0.01, 0.9))
         settings = with_gate(gate, share, settings, releases)
-        settings = settings.changed(gate_radius=float(stream.uniform(0.1, 20)))
     m = loss_of(settings).curvature_bound() / (n * kappa)
     return n, m, eps, float(10.0 ** stream.uniform(-9, -2)), settings
 
@@ -145,7 +143,7 @@ def test_proven_forms_use_the_whole_promise_and_keep_the_account_that_they_open(
         n, m, eps, delta, setting = drawn(stream)
         first = calibrated(n, m, eps, delta, setting)
         assert 1.0 - 1e-9 <= first.worst_case.epsilon_proven(delta) / eps <= 1.0, (n, m, eps, delta, setting)
-        limit = Spend.of(eps, delta, first.worst_case)
+        limit = Filter.of(eps, delta, first.worst_case)
         try:
             worst = calibrated(n, m, eps, delta, setting, Totals("proven"), limit).worst_case
         except BudgetError:
@@ -190,8 +188,7 @@ def test_noise_agrees_with_a_calibration_of_its_own() -> None:
         assert noise.noise.sigma1 == pytest.approx(2 / n / math.sqrt(2 * each), rel=2e-3)
         assert noise.noise.sigma2 == pytest.approx(2e-8 / (4e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
         if gate == "gaussian":
-            gap = gate_gap(LossFacts.of(n, 20, loss_of(setting)), 5.0)
-            assert noise.noise.gate.spread == pytest.approx((10 / n + gap) / math.sqrt(2 * rho * share / 12), rel=2e-3)
+            assert noise.noise.gate.spread == pytest.approx(2 / n / math.sqrt(2 * rho * share / 12), rel=2e-3)
 
 
 def test_the_held_threshold_is_split_for_the_least_noise() -> None:
@@ -227,16 +224,15 @@ def test_gaussian_releases_are_accounted_exactly_and_others_are_not(gate: str, r
     for eps in (0.1, 1.0, 10.0):
         noise = calibrated(7000, 0.05, eps, 1e-4, with_gate(gate, 0.2, PP.changed(release=release)))
         mu = math.sqrt(noise.worst_case.mu_squared)
-        assert Spend.of(eps, 1e-4, noise.worst_case).order is None
+        assert Filter.of(eps, 1e-4, noise.worst_case).order is None
         assert noise.worst_case.epsilon_proven(1e-4) == gaussian_epsilon(mu, 1e-4)
         assert epsilon(noise.worst_case.curve, 1e-4) > 1.01 * eps, "orders alone would not have allowed it"
-    # Huber's loss has slopes of both signs, and a held threshold is no Gaussian
-    other = PP.changed(release=release, loss="huber")
-    noise = calibrated(7000, 0.05, 1.0, 1e-4, with_gate("above-threshold", 0.2, other) if gate == "off" else other)
-    if gate == "off" or release == "objective":
+    # Huber's loss has slopes of both signs
+    noise = calibrated(7000, 0.05, 1.0, 1e-4, PP.changed(release=release, loss="huber"))
+    if release == "objective":
         assert math.isinf(noise.worst_case.mu_squared)
         assert noise.worst_case.epsilon_proven(1e-4) == epsilon(noise.worst_case.curve, 1e-4)
-        assert Spend.of(1.0, 1e-4, noise.worst_case).order == best_order(noise.worst_case.curve, 1e-4)
+        assert Filter.of(1.0, 1e-4, noise.worst_case).order == best_order(noise.worst_case.curve, 1e-4)
 
 
 # on accounts, and beside sums that come before
@@ -249,7 +245,7 @@ FORMS = [
 
 @pytest.mark.parametrize("setting", FORMS, ids=["objective", "output", "dvp", "m-admm", "r-admm"])
 def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
-    limit = Spend(1.0, 1e-4, best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4))
+    limit = Filter.keeping(1.0, 1e-4, best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4))
     assert limit.order is not None
     fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), limit)
     for part in (0.1, 0.9):
@@ -267,11 +263,11 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     spent = Totals.of([(Gaussian(math.sqrt(2 * nominal_rho(1.0, 1e-4)), 1.0), 1)], "proven")
     with pytest.raises(BudgetError, match=r"spent epsilon 0\.\d+ of 1, .* at the order .* nothing is left") as caught:
-        calibrated(7000, 0.5, 1.0, 1e-4, PP, spent, Spend(1.0, 1e-4, order))
+        calibrated(7000, 0.5, 1.0, 1e-4, PP, spent, Filter.keeping(1.0, 1e-4, order))
     raised = re.search(r"raise --epsilon to (\S+) for one like a first run at 1 ", str(caught.value))
     assert raised is not None
     more = float(raised[1])
-    again = calibrated(7000, 0.5, more, 1e-4, PP, spent, Spend(more, 1e-4, order))
+    again = calibrated(7000, 0.5, more, 1e-4, PP, spent, Filter.keeping(more, 1e-4, order))
     assert again.worst_case.rho == pytest.approx(nominal_rho(1.0, 1e-4), rel=1e-2)
     with pytest.raises(BudgetError, match=r"epsilon = 0\.1 affords no release at all; raise --epsilon or"):
         calibrated(1000, 1e-5, 0.1, 1e-4, PP)
@@ -314,9 +310,8 @@ def test_sums_before_and_plan_stay_within_the_budget(algorithm: str) -> None:
         target, charges, contract = planned(algorithm, Target(epsilon, delta), (a, b, c), **rounds, **masked)
         total = Totals.of((*target.before, *charges), "proven")
         assert 0.99 < total.epsilon_proven(delta) / epsilon <= 1.0 + 1e-12, (epsilon, delta, a, b, c)
-        assert isinstance(contract.filter, Count)
-        assert contract.filter.planned == (*target.before, *charges)
-        assert contract.most().epsilon <= epsilon * (1.0 + 1e-9)
+        assert contract.affords(total)
+        assert contract.most().epsilon == epsilon
         nominal = Target(epsilon, delta).nominal_rho()
         assert target.worst(()).mu_squared == pytest.approx(2.0 * (a + b + c) * nominal)
 
@@ -324,7 +319,7 @@ def test_sums_before_and_plan_stay_within_the_budget(algorithm: str) -> None:
 @pytest.mark.parametrize("order", [None, 300])
 def test_what_an_account_has_left_is_divided_as_a_fresh_budget_is(order: int | None) -> None:
     fresh = Target(1.0, 1e-5)
-    account = Spend(1.0, 1e-5, order, fresh.kappa)
+    account = Filter.keeping(1.0, 1e-5, order, fresh.kappa)
     _, first, _ = planned("noisy-gd", Target(0.5, 1e-5), (0.05, 0.05, 0.05), rounds=20)
     left = replace(fresh, spent=Totals.of(first, "proven"), account=account)
     target, charges, contract = planned("noisy-gd", left, (0.1, 0.1, 0.05), rounds=20)

@@ -30,7 +30,7 @@ from admmnet.privacy.events import (
 )
 
 FULL: list[Event] = [
-    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, True, True, 0.5, True),
+    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, True, True, 0.5, "quadratic"),
     Gaussian(6e-4, 0.22, 2.0 / 7000, 0.005, 0.5),
     Laplace(2e-3, 1797.4, gate_epsilon=0.037),
     AboveThreshold(0.01, 0.1, 0.16),
@@ -51,6 +51,7 @@ EXAMPLES: list[Event] = [
     Unprotected(),
 ]
 OPTIONAL = {
+    "lam",
     *("gated", "logistic", "one_sided", "gate_epsilon", "penalty", "agents", "colluders", "noise_share"),
     *("objective_sensitivity", "objective_sigma"),
 }

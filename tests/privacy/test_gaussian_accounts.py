@@ -15,10 +15,9 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
-from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Laplace
-from admmnet.privacy.filters import Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from tests.planned import contract_for
 from tests.theorems.quadrature import discrete_delta
@@ -83,9 +82,8 @@ def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
     worst = target.worst(((one, rounds),))
     contract = contract_for(epsilon, delta, ((one, rounds),))
     assert target.allows(worst)
-    assert contract.sound()
     assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
-    limit = Spend.of(epsilon, delta, worst)
+    limit = Filter.of(epsilon, delta, worst)
     assert limit.order is None
     for guard in (contract, Contract(Promise(epsilon, delta), limit)):
         ledger = MemoryLedger(guard)
@@ -93,17 +91,16 @@ def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
             assert ledger.affords((one,))
             ledger.charge(round_, one)
         assert not ledger.affords((one,))
-        assert guard.keeps(ledger.totals)
+        assert guard.affords(ledger.totals)
         most = guard.most()
         assert most is not None
         assert ledger.totals.epsilon_proven(delta) <= most.epsilon <= epsilon
     assert not target.allows(target.worst(((one, rounds + 1),)))
-    assert not contract_for(epsilon, delta, ((one, rounds + 1),)).sound()
 
 
 def test_kappa_has_a_limit_of_its_own() -> None:
     """A rectangle: what mu^2 leaves free is nothing to kappa, nor the other way round."""
-    limit = Spend.of(1.0, 1e-4, Totals.of([(event(0.01), 1)], "proven"))
+    limit = Filter.of(1.0, 1e-4, Totals.of([(event(0.01), 1)], "proven"))
     assert limit.kappa == most_excess(1.0, 1e-4)
     coarse = event(1e-6, dimension=10, grid=2.0**-14)
     count = math.floor(limit.kappa / excess(10, 1.5 * 2.0**14))
@@ -122,7 +119,7 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     mu = gaussian_mu_left(target)
     assert mu == pytest.approx(math.sqrt(2.0 * target.nominal_rho()), rel=1e-9)
     worst = target.worst(((event(mu / 3.0), 9),))
-    limit = Spend.of(60.0, 1e-5, worst)
+    limit = Filter.of(60.0, 1e-5, worst)
     assert limit.order is not None
     assert limit.kappa == 0.0
     assert target.allows(worst)
@@ -130,10 +127,11 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     assert limit.affords(spent, (event(mu / 3.0),))
     assert not limit.affords(spent.plus((event(mu / 3.0),)), (event(mu / 3.0),))
     contract = contract_for(60.0, 1e-5, ((event(mu / 3.0), 9),))
-    assert contract.sound()
     most = contract.most()
     assert most is not None
-    assert most.epsilon == epsilon_of(worst.curve, 1e-5), "by its curve"
+    assert most.epsilon == 60.0
+    assert contract.filter is not None
+    assert contract.filter.most().epsilon == pytest.approx(60.0, rel=1e-9)
 
 
 # accounts
@@ -142,7 +140,7 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
 def test_what_an_account_leaves() -> None:
     fresh = gaussian_mu_left(Target(1.0, 1e-4))
     spent = Totals.of([(event(0.6 * fresh), 1)], "proven")
-    limit = Spend.of(1.0, 1e-4, spent)
+    limit = Filter.of(1.0, 1e-4, spent)
     again = Target(1.0, 1e-4, spent=spent, account=limit)
     left = gaussian_mu_left(again)
     assert left == pytest.approx(0.8 * fresh, rel=1e-9)
@@ -152,12 +150,12 @@ def test_what_an_account_leaves() -> None:
     assert limit.affords(spent, (event(left),))
     more = again.worst(((event(left * (1.0 + 1e-9)), 1),))
     assert not again.allows(more)
-    assert not again.allows(Totals.of([(Laplace(1e-6, 1.0), 1)], "proven")), "mu^2 knows nothing of it"
+    assert again.allows(Totals.of([(Laplace(1e-6, 1.0), 1)], "proven"))
     assert not limit.affords(spent, (event(left * (1.0 + 1e-9)),))
     used = Target(1.0, 1e-4, spent=Totals.of([(event(fresh), 1)], "proven"), account=limit)
     with pytest.raises(BudgetError, match=r"mu\^2 that it adds up.* raise --epsilon to 1\.483"):
         gaussian_mu_left(used)
-    raised = replace(used, epsilon=1.483, account=replace(limit, epsilon=1.483))
+    raised = replace(used, epsilon=1.483, account=limit.raised(1.483))
     assert gaussian_mu_left(raised) == pytest.approx(fresh, rel=1e-3)
     rough = Totals.of([(event(0.1, grid=2.0**-11), 1)], "proven")
     with pytest.raises(BudgetError, match="all of epsilon 1 is spent"):
@@ -165,7 +163,7 @@ def test_what_an_account_leaves() -> None:
 
 
 def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
-    limit = Spend(1.0, 1e-4, best_order(Target(1.0, 1e-4).nominal_rho() * ORDERS, 1e-4))
+    limit = Filter.keeping(1.0, 1e-4, best_order(Target(1.0, 1e-4).nominal_rho() * ORDERS, 1e-4))
     target = Target(1.0, 1e-4, spent=Totals.of([(Laplace(0.01, 1.0), 100)], "proven"), account=limit)
     mu = gaussian_mu_left(target)
     assert 0.2 < mu < gaussian_mu_left(Target(1.0, 1e-4))
@@ -174,7 +172,7 @@ def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
 
 
 def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: Path) -> None:
-    limit = Spend(1.0, 1e-4, kappa=most_excess(1.0, 1e-4))
+    limit = Filter.keeping(1.0, 1e-4, kappa=most_excess(1.0, 1e-4))
     account = started(tmp_path, header_of(limit))
     mu = gaussian_mu_left(Target(1.0, 1e-4))
     for _ in range(4):

@@ -18,8 +18,8 @@ from admmnet import RunConfig
 from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
-from admmnet.holder.answers import Released
-from admmnet.methods.base import Agent, AgentPlan, Facts
+from admmnet.methods.agents import AgentPlan, Agents, Said, Told
+from admmnet.methods.base import Facts
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.privacy.discrete import discrete_epsilon, excess
 from admmnet.privacy.events import Gaussian
@@ -91,14 +91,15 @@ def gradient(X: Matrix, y: Vector, theta: Vector) -> Vector:
     return found
 
 
-def turn(own: Stage, agent: Agent, noisy: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+def turn(own: Stage, agents: Agents, noisy: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
     """Where the method asks, and what it says if the door answers by ``noisy``, a function of that point."""
-    steps = own.method.propose(agent, 0)
-    here = next(steps).measurement.here  # type: ignore[attr-defined]
+    steps = own.method.propose(agents, 0)
+    here = next(steps).questions[0].here  # type: ignore[union-attr]
+    there, none = np.ones(1, dtype=bool), np.zeros(1, dtype=bool)
     try:
-        steps.send(Released(noisy(here), None))
+        steps.send(Told(noisy(here)[None], there, none, here[None]))
     except StopIteration as done:
-        return here, done.value
+        return here, done.value.value[0]
     raise AssertionError
 
 
@@ -118,7 +119,7 @@ def worlds(own: Stage, u: int, rests: Matrix) -> tuple[float, bool]:
     X, y = own.records[u]
     other = {**own.records, u: (X, np.concatenate([-y[:1], y[1:]]))}  # one label is another one
     plans = {i: AgentPlan(regularisation=0.05, weight=method.weight(i), noise=own.sigma) for i in method.facts.graph}
-    agents = [[method.agent(i, plans[i]) for i in plans] for _ in range(2)]
+    agents = [[method.agents({i: plans[i]}) for i in plans] for _ in range(2)]
     step = float(flow.step[0]) / math.sqrt(WIDTH)
     excess, equal = -math.inf, True
     for t in range(T):
@@ -149,9 +150,9 @@ def worlds(own: Stage, u: int, rests: Matrix) -> tuple[float, bool]:
         for k in (0, 1):
             for i in said[k]:
                 inbox = {j: sent[j, i] if j in view.observers else said[k][j] for j in method.facts.graph[i]}
-                method.absorb(agents[k][i], said[k][i], inbox)
+                method.update(agents[k][i], agents[k][i].absorb(Said(said[k][i][None], np.ones(1, dtype=bool)), inbox))
     for part in view.groups:
-        sums = [sum(whole_steps(agents[k][i].state.theta, step) for i in sorted(part)) for k in (0, 1)]
+        sums = [sum(whole_steps(agents[k][i].theta[0], step) for i in sorted(part)) for k in (0, 1)]
         equal &= bool(np.array_equal(sums[0], sums[1]))
     return excess, equal
 

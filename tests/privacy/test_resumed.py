@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.errors import RequestError, RunError
-from admmnet.forms import encode
+from admmnet.errors import RequestError
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, NoRecords
-from admmnet.privacy.filters import Count, Spend
+from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit, checks
 from admmnet.privacy.ledger.account import AccountFile, FolderBehind
 from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
-from admmnet.privacy.ledger.form import Header, ResumeLine
+from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import contract_for
 
@@ -28,7 +27,7 @@ EVENT = Gaussian(1.0, 1e4)
 PLAN: Charges = ((Gaussian(0.1, 1.0), 4), (Gaussian(0.05, 1.0), 2), (Laplace(0.1, 1.0), 3))
 
 
-def header_for(plan: Charges, account: Spend | None = None) -> Header:
+def header_for(plan: Charges, account: Filter | None = None) -> Header:
     contract = replace(contract_for(5.0 if account is None else 1.0, 1e-4, plan), account=account)
     return replace(header_of(), contract=contract, noise="private", mode="private")
 
@@ -112,29 +111,24 @@ def test_nor_does_one_that_has_others_or_more(path: Path) -> None:
 
 
 def test_a_changed_start_is_made_up_and_stays_as_it_was(path: Path) -> None:
-    """Its slots are written down once; a run that has others in it is refused."""
-    dear, limit = Gaussian(0.3, 1.0), Spend(1.0, 1e-4)
-    contract = Contract(Promise(1.0, 1e-4), Count(((EVENT, 20),), 1e-7), run=limit)
-    header = replace(HEADER, contract=contract)
-    slots, ledger = Count(((dear, 1),)), ledger_at(path, header)
+    """It is written down once."""
+    dear, limit = Gaussian(0.3, 1.0), Filter.keeping(1.0, 1e-4)
+    header = replace(HEADER, contract=Contract(Promise(1.0, 1e-4), limit))
+    ledger = ledger_at(path, header)
     ledger.charge(0, EVENT)
     since = Journaled().then(ledger.take())
     ledger.commit()
-    ledger.begin(1, slots, (1,), None)
-    ledger.charge(1, dear)
+    ledger.begin(1, (1,), None)
+    ledger.charge(1, EVENT)
     since = since.then(ledger.take())
     before = ledger.before(1)
     ledger.close(commit=False)  # both are kept from the disk
     again = ledger_at(path, header, since=since)
     assert (again.events, again.before(1).rho, again.before(2).rho) == (2, before.rho, again.totals.rho)
-    again.begin(1, slots, (1,), None)
-    with pytest.raises(RequestError, match="has another plan from round 1 on"):
-        again.begin(1, Count(((dear, 2),)), (1,), None)
+    again.begin(1, (1,), None)
     assert not again.affords((dear,))
     again.close()
     assert [(start.round, start.events) for start in audit.read(path).changed] == [(1, 1)]
-    with pytest.raises(RunError, match="no limit for the whole run"):
-        MemoryLedger(Contract.reading(1e-5)).renew(slots)
 
 
 # accounts
@@ -220,14 +214,14 @@ SUM = DiscreteGaussian(1e-3, 1.0, 2.0**-16, round(24.0 * 1.5e-8 * 2.0**32))
 
 @pytest.mark.parametrize(
     ("event", "limit", "epsilon", "of_other"),
-    [(Gaussian(0.25, 1.0), LIMIT, 1.0, Gaussian(0.25, 1.0)), (SUM, Spend(1.0, 1e-4, kappa=3e-8), 6.0, None)],
+    [(Gaussian(0.25, 1.0), LIMIT, 1.0, Gaussian(0.25, 1.0)), (SUM, Filter.keeping(1.0, 1e-4, None, 3e-8), 6.0, None)],
     ids=["spent", "a larger epsilon lowered the limit for discrete noise"],
 )
 def test_a_charge_for_which_another_run_left_no_room_is_void(
-    event: Event, limit: Spend, epsilon: float, of_other: Gaussian | None, tmp_path: Path
+    event: Event, limit: Filter, epsilon: float, of_other: Gaussian | None, tmp_path: Path
 ) -> None:
     """It had not left; nothing is charged from then on."""
-    contract = Contract(Promise(1.0, 1e-4), Count(((event, 1),), 1e-7), limit)
+    contract = Contract(Promise(1.0, 1e-4), limit, limit)
     header, account = replace(HEADER, contract=contract), opened(tmp_path)
     account.filter = account.began = limit
     ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=account)
@@ -243,8 +237,8 @@ def test_a_charge_for_which_another_run_left_no_room_is_void(
 
 @pytest.mark.parametrize("spanned", [False, True])
 def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path: Path) -> None:
-    """Most lines say where an older version went on, and are sooner read than charges."""
-    rounds, resumed = 5, 10_000
+    """Most lines are of rounds that touched no record."""
+    rounds, more = 5, 5_000
     header, path, account = ACCOUNTED if spanned else HEADER, tmp_path / "ledger.jsonl", None
     if spanned:
         account = opened(tmp_path)
@@ -252,13 +246,11 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
     ledger = ledger_at(path, header, account=account)
     for round_ in range(rounds):
         ledger.charge(round_, EVENT)
-    for _ in range(resumed):
-        ledger._append(encode(ResumeLine(rounds, ledger.chain.previous)))
-        if account is not None:
-            account._append(encode(ResumeLine(rounds, account.head)))
+    for round_ in range(rounds, rounds + more):
+        ledger.charge(round_, NoRecords())
     *_, before, last = ledger.take().split(b"\n")[:-1]
     ledger.close()
-    journaled = Journaled(rounds + resumed - 1, digest(before), (last,))
+    journaled = Journaled(rounds + more - 1, digest(before), (last,))
     remembered, size = checks.charged.cache_info().currsize, path.stat().st_size
     began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous if spanned else None
     tracemalloc.start()
@@ -271,6 +263,6 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
         tracemalloc.stop()
     assert checks.charged.cache_info().currsize <= remembered + rounds * spanned
     assert peak < size / 2
-    assert (ledger.events, ledger.charged, ledger.head[1]) == (rounds, rounds - 1, rounds + resumed + 1)
-    ledger.charge(rounds, EVENT)
+    assert (ledger.events, ledger.charged, ledger.head[1]) == (rounds + more, rounds + more - 1, rounds + more + 1)
+    ledger.charge(rounds + more, EVENT)
     ledger.close()

@@ -304,8 +304,9 @@ def test_totals_and_contracts_take_the_same_reading() -> None:
     totals = Totals.of([(event, 1)], "proven")
     read = READ["pld"](event, 1e-5)
     assert totals.epsilon_proven(1e-5) == min(read, renyi_epsilon(subsampled.curve(event), 1e-5)) == read
-    assert contract_for(read, 1e-5, ((event, 1),)).sound()
-    assert not contract_for(0.9 * read, 1e-5, ((event, 1),)).sound()
+    contract = contract_for(read, 1e-5, ((event, 1),))
+    assert contract.affords(totals)
+    assert not contract.affords(totals, (event,))
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,7 +249,7 @@ def fix_noise() -> None:
     run = Rounds.run
 
     def running(self: Rounds, round: int, **how: bool) -> bool:
-        for node in self._nodes:
+        for node in self._party.nodes:
             node.door._secret.streams = AgentStreams(node.id, 100 + round)
         return run(self, round, **how)
 

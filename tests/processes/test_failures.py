@@ -13,10 +13,8 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.transport.local import LocalTransport
-from tests.people_runs import one_by_one, write_people
+from tests.people_runs import write_people
 
-from .faulty_agent import arm_wrong
 from .launch import Ended, here, mpirun
 from .places import Place
 from .test_everywhere import assert_same
@@ -114,22 +112,6 @@ def test_a_rank_that_fails_before_it_calls_run_holds_the_others_up_to_their_dead
     assert "FileNotFoundError: site-1.csv" in ended.err
     (said,) = ended.messages
     assert re.match(rf"admmnet: {WAITED}", said)
-
-
-@pytest.mark.parametrize(
-    ("number", "taken"), [("nan", False), ("-inf", False), ("1e300", False), ("1.2e12", False), ("1e12", True)]
-)
-def test_the_sender_is_named_if_its_number_is_beyond_the_radius(
-    number: str, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one_by_one(monkeypatch)
-    monkeypatch.setattr(LocalTransport, "exchange", LocalTransport.exchange)  # put back afterwards
-    arm_wrong(LocalTransport, 1, float(number))
-    people = write_people(tmp_path / "people.npz")
-    words = ("--algorithm", "pp-admm", "--topology", "complete:4", "--rounds", "3", "--seed", "0", "--data", people)
-    ended = here(capsys, "run", *words, "-o", str(tmp_path / "run"))
-    assert ended.code == (0 if taken else 3)
-    assert taken or re.search(LIES, ended.err)
 
 
 def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:

@@ -45,19 +45,16 @@ def test_a_changed_start_begins_with_duals_that_sum_to_zero(
     def watched(self: Rounds, round: int) -> bool:
         found = real(self, round)
         assert self._faults is not None
-        members = [node.agent for node in self._nodes if self._faults.members(round)[node.id]]
-        if hasattr(members[0].state, "dual"):
-            np.testing.assert_allclose(sum(agent.state.dual for agent in members), 0.0, atol=1e-12)
-            at = {agent.id: agent for agent in members}
-            for i, agent in at.items():
-                for row, j in enumerate(agent.neighbours):
-                    back = at[j].neighbours.index(i) if j in at else None
-                    if back is not None and agent.state.said is not None:
-                        other = at[j].state.said
-                        theirs = at[j].state.theta if other is None else other[back]
-                        np.testing.assert_array_equal(agent.state.heard[row], theirs)
-                    if back is not None and hasattr(agent.state, "met"):
-                        assert agent.state.met[row] == at[j].state.told[back]
+        agents = self._party.agents
+        if agents.dual is not agents.theta:
+            np.testing.assert_allclose(agents.dual.sum(axis=0), 0.0, atol=1e-12)
+            edges = [(i, j) for i, around in zip(agents.ids, agents.edges.around, strict=True) for j in around]
+            back = [edges.index((j, i)) for i, j in edges]
+            said = agents.theta[agents.edges.owner] if agents.said is None else agents.said
+            np.testing.assert_array_equal(agents.heard, said[back])
+            if hasattr(agents.own, "met"):
+                np.testing.assert_array_equal(agents.own.met, agents.own.told[back])
+        members = np.flatnonzero(self._faults.members(round))
         seen.append(len(members))
         return found
 

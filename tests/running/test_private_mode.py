@@ -17,9 +17,8 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientSum, HeldFall, minimiser, sums
+from admmnet.holder.measurements import GradientNorm, GradientSum, HeldNorm, minimiser, sums
 from admmnet.holder.secrets import Secret
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
@@ -36,7 +35,7 @@ DIGITS = 9
 
 def main(secrets: Path, *words: str) -> None:
     """Run the command line in a process of its own; keep every secret, and what is printed, beside each other."""
-    kinds = ("minimisers", "noise", "falls", "thresholds", "sums", "norms")
+    kinds = ("minimisers", "noise", "gate norms", "thresholds", "sums", "norms")
     kept: dict[str, list[float]] = {kind: [] for kind in kinds}
 
     def keep(kind: str, owner: Any, name: str, read: Callable[..., list[float]]) -> None:
@@ -57,13 +56,14 @@ def main(secrets: Path, *words: str) -> None:
     def with_norm(found: Any, *given: Any) -> list[float]:
         return [*flat(found), float(np.linalg.norm(found))]
 
-    def held(answer: bool, own: HeldFall, secret: Secret, known: Known) -> list[float]:
+    def held(answer: bool, own: HeldNorm, secret: Secret, known: Known) -> list[float]:
         return [secret.kept[own.key]] if own.key in secret.kept else []
 
     keep("minimisers", LocalSolver, "solve", lambda found, *given: flat(found.theta))
     keep("norms", LocalSolver, "data_gradient", with_norm)
-    keep("falls", BallQuery, "ask", flat)
-    keep("thresholds", HeldFall, "carry_out", held)
+    for gate in (GradientNorm, HeldNorm):
+        keep("gate norms", gate, "norm", flat)
+    keep("thresholds", HeldNorm, "carry_out", held)
     keep("sums", GradientSum, "totals", lambda found, own, *given: [*flat(found), *flat(np.rint(found / own.grid))])
     for owner, name in ((sums, "discrete_rows"), (minimiser, "clipped_gaussian_rows"), (Secret, "gaussian")):
         keep("noise", owner, name, flat)
@@ -249,7 +249,7 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     # everything that this method has was looked for, and there was something to look through
     expected = {"noise", "losses", "gradients", "rows", "raw rows"}
     expected |= {"sums"} if name == "noisy-gd" else {"minimisers"}
-    expected |= {"norms"} if name == "ipp-joining" else {"falls"} if name.startswith("ipp") else set()
+    expected |= {"norms", "gate norms"} if name.startswith("ipp") else set()
     expected |= {"thresholds"} if name == "ipp-held" else set()
     assert {kind for kind, values in secrets.items() if values.size} == expected
     noise = run.kept["noise"]

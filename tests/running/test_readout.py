@@ -14,10 +14,11 @@ import pytest
 
 from admmnet import Method, RequestError, RunConfig
 from admmnet.graph import Graph
-from admmnet.methods.base import Agent, AgentPlan, Facts
+from admmnet.methods.agents import AgentPlan, Agents, Mask
+from admmnet.methods.base import Facts
 from admmnet.running.closing import answer
-from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.party import Node, Party
 from admmnet.running.readout import (
     MOST_AVERAGED,
     TailAverage,
@@ -66,7 +67,8 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Observer, "judge", lambda *words: None)
     settings, method = RunConfig(answer="tail"), SimpleNamespace(verb="exchange")
     plan: Any = SimpleNamespace(settings=settings, graph=Graph(2, [(0, 1)]), method=method)
-    found = answer(plan, observer._transport, observer, tail, [], 6)
+    nobody: Any = None
+    found = answer(plan, observer._transport, observer, tail, nobody, 6)
     np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)
     observer._transport.away = {}
     assert observer.heard is None
@@ -97,16 +99,16 @@ def exact_mean(vectors: Matrix) -> list[float]:
 
 def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tuple[Vector | None, list[int]]:
     class Fixed(Method):
-        def model(self, agent: Agent) -> Vector:
-            return np.asarray(theta[agent.id])
+        def models(self, agents: Agents) -> Matrix:
+            return theta
 
-        def in_average(self, agent: Agent) -> bool:
-            return agent.id not in silent
+        def in_average(self, agents: Agents) -> Mask:
+            return ~np.isin(agents.ids, silent)
 
     method = Fixed(RunConfig().sections.method, Facts(graph, {}, theta.shape[1], {}))
     nothing: Any = None
-    nodes = [Node(Agent(i, (), AgentPlan()), method, nothing, nothing) for i in sorted(graph)]
-    found, numbers = average(LocalWorld().connect(graph), graph, nodes, 0)
+    party = Party(method, dict.fromkeys(sorted(graph), AgentPlan()), [Node(i, nothing, nothing) for i in sorted(graph)])
+    found, numbers = average(LocalWorld().connect(graph), graph, party, 0)
     return found, numbers.tolist()
 
 

@@ -9,26 +9,13 @@ import numpy as np
 import pytest
 
 from admmnet import run
-from admmnet.methods.joining import JoiningState
 from admmnet.report.tables import run_text
 from admmnet.running.observer import JUDGED, far, standing
-from admmnet.transport import Inbox, Outgoing
-from admmnet.transport.local import LocalTransport
-from tests.people_runs import one_by_one, write_people
+from admmnet.running.party import Party
+from tests.people_runs import write_people
 from tests.report_pages import words_of
 
 LIAR = 3
-
-
-def test_listeners_take_the_mean_of_those_that_speak() -> None:
-    state = JoiningState.among(range(5), 2, frozenset(range(4)), speaks=True)
-    vectors = {j: np.array([float(j), 1.0]) for j in range(4)}
-    state.absorb(range(5), np.zeros(2), vectors, 1.0)
-    centre = state.around()
-    assert centre is not None
-    assert centre.tolist() == [1.5, 1.0]
-    assert state.dual.tolist() == [-0.5 * 4 * 1.5, -0.5 * 4 * 1.0]
-    assert state.linear_term(1.0).tolist() == (2 * state.dual - 4 * centre).tolist()
 
 
 @pytest.mark.parametrize(("k", "width"), [(4, 10), (5, 4), (20, 30)])
@@ -70,18 +57,18 @@ def test_of_equal_rows_another_one_stands_at_infinity() -> None:
 
 def test_who_stands_far_is_named_in_summary_table_and_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One says ten thousand everywhere, whatever it found; sums show no agent's own vector."""
-    exchange = LocalTransport.exchange
+    propose = Party.propose
 
-    def lying(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
-        said = {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()}
-        return exchange(self, said, round)
+    def lying(self: Party, round: int, taking: Any) -> None:
+        propose(self, round, taking)
+        assert self.outgoing is not None
+        self.outgoing.value[LIAR] = 1e4
 
     common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
     common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
     honest = run(**common, out=str(tmp_path / "honest"))
     assert honest.summary["far_from_others"] == {}
-    one_by_one(monkeypatch)
-    monkeypatch.setattr(LocalTransport, "exchange", lying)
+    monkeypatch.setattr(Party, "propose", lying)
     found = run(**common, out=str(tmp_path / "lied"))
     assert list(found.summary["far_from_others"]) == [str(LIAR)]
     (note,) = (note for note in found.summary["notes"] if "as far from the middle" in note)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
@@ -34,11 +33,6 @@ def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, V
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     noise = flip * rng.standard_normal(n)
     return X, np.where(X @ rng.standard_normal(d) + noise >= 0, 1.0, -1.0)
-
-
-def fall_of(query: BallQuery, center: Vector) -> float:
-    """Answer of a query that an agent asks by itself."""
-    return query.ask(center)
 
 
 def linear_term(d: int, size: float, seed: int = 0) -> Vector:

@@ -12,15 +12,14 @@ from admmnet.errors import RequestError
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.solvers import accurate, newton, radius
 from admmnet.solvers.accurate import WIDE, accurate_gradient
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin, rows_at_once, scores
 from admmnet.solvers.losses import Huber, Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver
-from admmnet.solvers.radius import LossFacts, centre_radius, certain, clip, gate_gap, least_beta, linear_radius
+from admmnet.solvers.radius import LossFacts, certain, clip, least_beta, linear_radius
 from admmnet.solvers.steps import newton_step
 from admmnet.types import Vector
 
-from .problems import EVERY, LOSS, every_loss, exact_norm, fall_of, linear_term, worst_margin
+from .problems import EVERY, LOSS, every_loss, exact_norm, linear_term, worst_margin
 
 KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
 
@@ -180,17 +179,6 @@ def test_the_public_bound_covers_sums_over_all_records(n: int) -> None:
     for d in (WIDE, 20_000):
         assert radius.summands(n, d) >= n + 1
     assert radius.summands(10**6, WIDE - 1) < 10**6
-
-
-def test_a_gate_asks_wide_records() -> None:
-    X, y = sparse_problem(12, WIDE)
-    facts = LossFacts.of(12, WIDE, LOSS)
-    gap, centre = gate_gap(facts, 5.0), linear_term(WIDE, 2.0)
-    solvers = WideSolver(X, y, LOSS), LocalSolver(X.toarray(), y, LOSS)
-    one, two = (fall_of(BallQuery(solver, 5.0, gap), centre) for solver in solvers)
-    assert abs(one - two) <= gap
-    far = clip(linear_term(WIDE, 1e12), centre_radius(facts, 5.0, gap))
-    assert np.isfinite(fall_of(BallQuery(solvers[0], 5.0, gap), far))
 
 
 @pytest.mark.parametrize("above", [1.02, 1.5, 4.0])

@@ -30,7 +30,7 @@ def event(K: float, *, logistic: bool = False, ratio: float = 0.1) -> ObjectiveP
     """Event of 1,000 records, G = 1, with this K and sensitivity over sigma."""
     sigma = 2e-3 / ratio
     m = sigma * 0.25 / K * (4.0 if logistic else 1.0)
-    return ObjectivePerturbation(2e-3, sigma, 1.0, 0.25, m, 1000, logistic=logistic, one_sided=True)
+    return ObjectivePerturbation(2e-3, sigma, 1.0, 0.25, m, 1000, logistic=logistic, lam="quadratic")
 
 
 def lam(K: float, *, logistic: bool = False) -> float:
@@ -115,7 +115,7 @@ def test_more_noise_costs_less_within_the_range_and_infinitely_much_beyond(logis
     found = []
     for share in np.linspace(0.01, 1.0, 400).tolist():
         one = ObjectivePerturbation(
-            unit.sensitivity, share * unit.sigma, 1.0, 0.25, unit.convexity, 1000, logistic=logistic, one_sided=True
+            unit.sensitivity, share * unit.sigma, 1.0, 0.25, unit.convexity, 1000, logistic=logistic, lam="quadratic"
         )
         found.append(gaussian_mu_squared(one))
     assert np.all(np.diff(found) < 0.0)

@@ -1,4 +1,4 @@
-"""Theorems 8 and 9 of docs/proofs.md: exact probabilities of the gate's answers, and its query's sensitivity."""
+"""Theorem 9 of docs/proofs.md: exact probabilities of the answers of a gate with a held threshold."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
-from admmnet.holder.measurements import HeldFall
+from admmnet.holder.measurements import HeldNorm
+from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
 from admmnet.rng import AgentStreams
-from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
-from admmnet.types import Vector
 from tests.holder.doors import Book, ask
-from tests.solvers.problems import fall_of
 
 from .quadrature import NODES, WEIGHTS, Array
 
@@ -116,41 +114,28 @@ class Recorded:
 
 
 def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng, gap, (e1, e2) = np.random.default_rng(3), 1e-4, SHARES[0]
-    centers, X, y = 8.0 * rng.normal(size=(60, 2)), rng.normal(size=(50, 2)), np.ones(50)
+    rng, (e1, e2), level = np.random.default_rng(3), SHARES[0], 0.4
+    points, X, y = 4.0 * rng.normal(size=(60, 2)), rng.normal(size=(50, 2)), np.ones(50)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     units, book = rng.laplace(size=150).tolist(), Book()
-    draws, ledger = Recorded(units), cast(Any, book)
+    draws, ledger, pull = Recorded(units), cast(Any, book), np.array([0.1, -0.2])
     monkeypatch.setattr(secrets, "laplace_noise", draws)
     door = Door(SimulatedHolder(X, y), 0, Logistic(), ledger, AgentStreams(0, 1))
-    query, event = BallQuery(LocalSolver(X, y, Logistic()), 5.0, gap), AboveThreshold(10.0 / 50 + gap, e1, e2)
+    event = AboveThreshold(2.0 / 50 * (1.0 + 1e-9 + 2.0 * ROUNDING_SHARE), e1, e2)
     held, starts, first, second = None, 0, set[float](), set[float]()
     unused = iter(units)
-    for center in centers:
+    for point in points:
         at = len(draws.scales)
-        answer = ask(door, HeldFall(center, 5.0, gap, 2.6, e1, e2))
+        answer = ask(door, HeldNorm(point, pull, level, e1, e2))
         if held is None:
-            held = 2.6 + event.sensitivity / e1 * next(unused)
+            held = level + event.sensitivity / e1 * next(unused)
             first.add(draws.scales[at])
         second.add(draws.scales[-1])
-        fall = fall_of(query, center) + 2.0 * event.sensitivity / e2 * next(unused)
-        assert isinstance(answer, Released) == (fall >= held)
+        norm = np.linalg.norm(LocalSolver(X, y, Logistic()).data_gradient(point) + pull)
+        noisy = norm + 2.0 * event.sensitivity / e2 * next(unused)
+        assert isinstance(answer, Released) == (noisy >= held)
         if isinstance(answer, Released):
             held, starts = None, starts + 1
     assert (first, second) == ({event.sensitivity / e1}, {2.0 * event.sensitivity / e2})
     assert book.charged == [event] * (starts + (held is not None))
-    assert 1 < starts < len(centers) / 2, "at least one start lasted over a no"
-
-
-def answer(X: Array, y: Vector, center: Vector, radius: float, gap: float) -> float:
-    return fall_of(BallQuery(LocalSolver(X, y, Logistic()), radius, gap), center)
-
-
-def test_two_far_records_nearly_opposite_reach_the_querys_sensitivity() -> None:
-    # both are far on the wrong side of the centre, so both losses are straight over the ball
-    a, n, radius, gap = 0.1, 30, 5.0, 1e-5
-    center = np.array([-300.0, 0.0])
-    x, other = np.array([np.sin(a), np.cos(a)]), np.array([np.sin(a), -np.cos(a)])
-    rest = np.tile(x, (n - 1, 1))
-    q, moved = (answer(np.vstack((row, rest)), np.ones(n), center, radius, gap) for row in (x, other))
-    assert 0.95 < (q - moved) / (2.0 * radius / n + gap) <= 1.0
+    assert 1 < starts < len(points) / 2, "at least one start lasted over a no"

@@ -30,7 +30,7 @@ def event(kind: str, c: float, K: float) -> ObjectivePerturbation:
     """Event of one record of G = 1 with G/(n sigma) = c: the smoothed hinge of half-width 1, or logistic loss."""
     sigma, c1 = 1.0 / c, 0.25 if LIKE[kind] else 0.5
     m = sigma * c1 / K * (4.0 if LIKE[kind] else 1.0)
-    return ObjectivePerturbation(2.0, sigma, 1.0, c1, m, 1, logistic=LIKE[kind], one_sided=True)
+    return ObjectivePerturbation(2.0, sigma, 1.0, c1, m, 1, logistic=LIKE[kind], lam="quadratic")
 
 
 def record(kind: str, x: float, centres: Array) -> Records:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,23 @@ from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
-from admmnet.solvers.radius import LossFacts, gradient_error, norm_radius
+from admmnet.solvers.radius import LossFacts, gradient_error, norm_radius, pull_radius
 from tests.holder.doors import Book, ask
 
 LOSSES: tuple[Loss, ...] = (Logistic(), SmoothedHinge(1.0), Huber(0.2))
 
 
-def computed(X: Any, y: Any, loss: Loss, point: Any) -> float:
+def computed(X: Any, y: Any, loss: Loss, point: Any, pull: Any = None) -> float:
     """As the measurement computes it."""
-    gradient = LocalSolver(X, y, loss).data_gradient(point)
-    return math.sqrt(float(gradient @ gradient))
+    secret: Any = SimpleNamespace(solver=LocalSolver(X, y, loss))
+    return GradientNorm(point, pull, 1.0, 0.0).norm(secret)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
     """Attained by a steep loss, to the slack for rounding; random and extreme records stay below."""
     n, d, rng = 30, 4, np.random.default_rng(1)
-    booked = GradientNorm(np.zeros(d), 1.0, 0.0).sensitivity(Known(n, d, loss, frozenset()))
+    booked = GradientNorm(np.zeros(d), None, 1.0, 0.0).sensitivity(Known(n, d, loss, frozenset()))
     assert booked == pytest.approx(2.0 * loss.lipschitz() / n * (1.0 + 2.0 * ROUNDING_SHARE), rel=2e-9)
     most = 0.0
     for trial in range(300):
@@ -53,21 +54,27 @@ def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
 
 @pytest.mark.parametrize(("n", "d"), [(50, 3), (3000, 60)])
 def test_rounding_stays_below_its_bound(n: int, d: int) -> None:
+    """With a public vector added, each has half of the share."""
     rng, loss = np.random.default_rng(n), Logistic()
     facts, error = LossFacts.of(n, d, loss), ROUNDING_SHARE * 2.0 / n
     radius = norm_radius(facts, error)
     room = error - gradient_error(facts, radius)
     assert room >= 2.0**-53 * (d + 4), "the norm's own rounding has its share"
+    known, far = Known(n, d, loss, frozenset()), np.full(d, 1e15)
+    pulled = GradientNorm(far, far, 1.0, 0.0).within(known)
+    assert pulled.pull is not None
+    assert np.linalg.norm(pulled.here) == pytest.approx(norm_radius(facts, 0.5 * error))
+    assert np.linalg.norm(pulled.pull) == pytest.approx(pull_radius(facts, 0.5 * error))
     X = rng.standard_normal((n, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     for rows in (X, np.repeat(X[:1], n, axis=0)):
         y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
         for size in (1.0, radius):
-            exact, unsure = accurate_gradient(
-                rows, y, loss, np.zeros(d), 0.0, rows[0] * size, np.zeros(d), row_norm=1.0, rows=n
-            )
-            off = computed(rows, y, loss, rows[0] * size) - float(np.linalg.norm(exact.astype(np.longdouble)))
-            assert abs(off) <= error + unsure
+            for point, pull in ((rows[0] * size, None), (pulled.here, pulled.pull)):
+                added = np.zeros(d) if pull is None else pull
+                exact, unsure = accurate_gradient(rows, y, loss, added, 0.0, point, np.zeros(d), row_norm=1.0, rows=n)
+                off = computed(rows, y, loss, point, pull) - float(np.linalg.norm(exact.astype(np.longdouble)))
+                assert abs(off) <= error + unsure
 
 
 def test_a_yes_is_as_likely_as_the_normal_law_says() -> None:
@@ -78,7 +85,7 @@ def test_a_yes_is_as_likely_as_the_normal_law_says() -> None:
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.sign(X[:, 0])
     length = computed(X, y, Logistic(), np.zeros(d))
-    question = GradientNorm(np.zeros(d), sigma, length + 0.9 * sigma)
+    question = GradientNorm(np.zeros(d), None, sigma, length + 0.9 * sigma)
     ledger: Any = Book()
     door = Door(Holder(X, y), 0, Logistic(), ledger, AgentStreams(0, 3))
     yes = sum(isinstance(ask(door, question), Released) for _ in range(times))
@@ -93,9 +100,10 @@ def test_a_far_point_is_scaled_back_and_a_strange_one_refused() -> None:
     X, y = np.tile(np.eye(3)[0], (20, 1)), np.ones(20)
     ledger: Any = Book()
     door = Door(Holder(X, y), 0, Logistic(), ledger, AgentStreams(0, 3))
-    answer = ask(door, GradientNorm(np.full(3, 1e15), 1.0, -1e3))
+    answer = ask(door, GradientNorm(np.full(3, 1e15), None, 1.0, -1e3))
     radius = norm_radius(LossFacts.of(20, 3, Logistic()), ROUNDING_SHARE * 2.0 / 20)
     assert np.linalg.norm(answer.used.here) == pytest.approx(radius)
     for point in (np.zeros(2), np.full(3, math.nan)):
-        with pytest.raises(RequestError):
-            ask(door, GradientNorm(point, 1.0, 0.0))
+        for here, pull in ((point, None), (np.zeros(3), point)):
+            with pytest.raises(RequestError):
+                ask(door, GradientNorm(here, pull, 1.0, 0.0))

@@ -15,18 +15,15 @@ from admmnet.errors import RequestError
 from admmnet.library import run
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, gamma_norm_noise
 from admmnet.solvers.accurate import accurate_gradient, worst_error
-from admmnet.solvers.ball_query import BallQuery, query_settings
 from admmnet.solvers.certificate import Solution, gradient, rounding_margin
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import (
     TAIL_PROBABILITY,
     LossFacts,
-    centre_radius,
     certain,
     clip,
     gamma_norm_tail,
-    gate_gap,
     gaussian_tail,
     least_beta,
     linear_radius,
@@ -34,7 +31,7 @@ from admmnet.solvers.radius import (
 )
 from admmnet.types import Matrix, Vector
 from tests.real_sets import folder_of
-from tests.solvers.problems import fall_of, worst_margin
+from tests.solvers.problems import worst_margin
 
 HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
 LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
@@ -212,41 +209,6 @@ def test_accurate_gradients_are_as_accurate_as_they_say() -> None:
                 exact = [e + slope * Fraction(a) / n for e, a in zip(exact, row, strict=True)]
             off = math.sqrt(sum(float(Fraction(a) - e) ** 2 for a, e in zip(r.tolist(), exact, strict=True)))
             assert off <= error <= 1.01 * worst_error(1.0, 1.0) + 4e-16 * float(np.linalg.norm(r))
-
-
-@pytest.mark.parametrize("loss", [Logistic(), SmoothedHinge(1e-3), Huber()], ids=repr)
-def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gap is recomputed from the gradient at the point: f(theta) - min <= grad . (theta - c) + R ||grad||."""
-    points: list[Vector] = []
-    fall = BallQuery._fall
-
-    def watched(self: BallQuery, center: Vector, theta: Vector) -> float:
-        points.append(theta)
-        return fall(self, center, theta)
-
-    monkeypatch.setattr(BallQuery, "_fall", watched)
-    rng = np.random.default_rng(13)
-    for _ in range(15):
-        n, d = int(rng.choice([1, 2, 30, 150])), int(rng.choice([1, 2, 10, 60]))
-        solver, radius = LocalSolver(*hostile(rng, n, d), loss), float(rng.choice([0.3, 5.0, 20.0]))
-        facts = LossFacts.of(n * int(10.0 ** rng.uniform(0, 3)), d, loss)
-        gap = gate_gap(facts, radius)
-        C, query = centre_radius(facts, radius, gap), BallQuery(solver, radius, gap)
-        beta, mu = query_settings(radius, gap)
-        while mu < 5.0 * facts.G / radius:
-            assert certain(facts, mu, beta, mu * C)
-            mu *= 2.0
-        for size in (2.0 * C, C, 0.01 * C, 20.0, 0.0):
-            center = clip(size * towards(rng, solver.X), C)
-            fall_of(query, center)
-            away = points[-1] - center
-            rest = np.zeros(d)
-            r, error = accurate_gradient(
-                solver.X, solver.y, loss, rest, 0.0, points[-1], rest, row_norm=solver.row_norm, rows=n
-            )
-            assert np.linalg.norm(away) <= radius * (1.0 + 1e-12)
-            slope, steep = float(r @ away), float(np.linalg.norm(r))
-            assert slope + radius * steep <= 0.876 * gap + 3.0 * radius * error
 
 
 @pytest.mark.parametrize("words", [{"algorithm": "pp-admm"}, {"algorithm": "m-admm", "growth": 1.3, "loss": "huber"}])

@@ -111,8 +111,8 @@ def test_charges_are_those_of_a_run_without_trouble(
         if anew:
             assert two["epsilon_spent"] <= two["epsilon_target"] == two["epsilon_proven"]
             continue
-        assert one["rho_proven"] == two["rho_proven"]  # the worst case was fixed before
-        assert two["rho"] <= two["rho_proven"] * (1 + 1e-12)
+        assert one["epsilon_proven"] == two["epsilon_proven"]  # the limit was fixed before
+        assert two["epsilon_spent"] <= two["epsilon_proven"] * (1 + 1e-12)
     lost = np.abs(calm.result.theta - storm.result.theta).max()
     assert lost > 0.0
 

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,16 +20,15 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from admmnet.methods.agent import Agent
-
 from admmnet.cli import command_line
 from admmnet.cli.settings import DEFAULTS, SettingOption, SettingsCommand
 from admmnet.config.run_config import known_settings, own_settings, owners_of
 from admmnet.holder import measurements
 from admmnet.holder.encoding import Number, Plain, Words
 from admmnet.methods import METHODS
+from admmnet.methods.agents import Agents
 from admmnet.privacy.events import EVENTS
-from admmnet.privacy.ledger.form import Limit, Line, Planned, ResumeLine, RunLine, Total
+from admmnet.privacy.ledger.form import Limit, Line, RunLine, Total
 from admmnet.record.file_forms import Measured
 from admmnet.record.forms import TABLES as SUMMARY
 from admmnet.settings import TABLES, Setting
@@ -39,8 +37,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PLACE = re.compile(r"^<!-- (settings|flags|keys|made): ([\w -]+) -->$", re.MULTILINE)
 FORMS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (*get_args(Line), Planned, Limit, Total, *SUMMARY, Measured, Number, Plain, Words)
-    if kind not in (RunLine, ResumeLine)  # keys of a header; older folders alone
+    for kind in (*get_args(Line), Limit, Total, *SUMMARY, Measured, Number, Plain, Words)
+    if kind is not RunLine  # keys of a header
 }
 ASKED_ELSEWHERE = {"ColumnCounts", "SecondMoments", "PublishedComparison"}
 """Measurements of the time before the first round, or of a paper's gate."""
@@ -148,16 +146,11 @@ def mechanisms() -> str:
 
 
 def attributes() -> str:
-    """List fields and properties of an agent, with their words."""
-    (found,) = ast.parse(inspect.getsource(Agent)).body
-    assert isinstance(found, ast.ClassDef)
-    told = {}
-    for part, after in pairwise([*found.body, ast.Pass()]):
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
-            assert isinstance(after, ast.Expr), f"{part.target.id} has no words"
-            told[part.target.id] = str(ast.literal_eval(after.value))
-        elif isinstance(part, ast.FunctionDef) and any(ast.unparse(own) == "property" for own in part.decorator_list):
-            told[part.name] = str(ast.get_docstring(part))
+    """List attributes and properties of `Agents`, with their words."""
+    told, words = {}, inspect.cleandoc(Agents.__doc__ or "").partition("----------\n")[2]
+    for name, kind, text in re.findall(r"^(\w+) : (.*)((?:\n    .+)*)", words, re.MULTILINE):
+        told[name] = ". ".join(filter(None, [kind, " ".join(text.split())]))
+    told |= {name: inspect.getdoc(one) for name, one in vars(Agents).items() if isinstance(one, property)}
     return "\n".join(f"- `{name}`: {words}" for name, words in told.items())
 
 
@@ -218,9 +211,9 @@ API = {
     "Estimators": "estimators.network. estimators.single_site.",
     "Noise and its cost": "privacy.calibrate.Target privacy.calibrate.calibrate privacy.calibrate.Draft "
     "privacy.calibrate.Calibrated privacy.contract.Contract privacy.events.",
-    "Methods": "methods.base.Method methods.base.Facts methods.base.AgentPlan methods.consensus.ConsensusState "
-    "methods.base.filled holder.answers.Ask holder.answers.Released holder.measurements. holder.answers.Measurement "
-    "holder.door.Door privacy.ledger.file.Ledger",
+    "Methods": "methods.base.Method methods.base.Facts methods.agents.AgentPlan methods.agents.Agents "
+    "methods.agents.Asks methods.agents.Told methods.agents.Said methods.base.filled holder.measurements. "
+    "holder.answers.Measurement holder.door.Door privacy.ledger.file.Ledger",
     "Audits": "auditing.audit.draw auditing.audit.judge auditing.audit.Audit auditing.audit.Mechanism "
     "auditing.audit.Trial",
     "Records and transports": "data.load transport.World transport.Transport transport.layout.layout",

@@ -41,7 +41,8 @@ def made(folder: Path, **settings: Any) -> Path:
 def _keep_rounds(ledger: Path, rounds: int) -> None:
     """Cut a ledger behind the charges of its first rounds."""
     header, *lines = ledger.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line).get("round", rounds) < rounds]
+    told = [json.loads(line) for line in lines]
+    kept = [line for line, one in zip(lines, told, strict=True) if "stage" in one or one.get("round", rounds) < rounds]
     ledger.write_bytes(b"".join([header, *kept]))
 
 

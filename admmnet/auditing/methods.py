@@ -32,7 +32,7 @@ from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Integers, Matrix, Total, Vector
 
 WIDTH = 2
 OTHERS = 10
@@ -184,7 +184,7 @@ def spoken(method: Method, agents: Agents, door: Watched, round: int) -> Said:
     try:
         ask = next(steps)
         while True:
-            ask = steps.send(_told(door, ask, round))
+            ask = steps.send(_told(door, ask, round, np.zeros_like(agents.theta)))
     except StopIteration as done:
         found = done.value
     if found is None or not found.said.any():
@@ -192,8 +192,8 @@ def spoken(method: Method, agents: Agents, door: Watched, round: int) -> Said:
     return Said(found.value, found.said)
 
 
-def _told(door: Watched, ask: Asks, round: int) -> Told:
-    silent, none = np.zeros(1, dtype=bool), np.zeros((1, 0))
+def _told(door: Watched, ask: Asks, round: int, none: Matrix) -> Told:
+    silent = np.zeros(1, dtype=bool)
     if ask.rows is not None and not ask.rows[0]:
         return Told(none, silent, silent, none)
     reserve = () if ask.reserve is None else (placed(ask.reserve, 0),)

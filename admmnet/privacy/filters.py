@@ -130,6 +130,8 @@ class Filter:
         limit = self.limit * (self.parts if alone else 1)
         if self.order is None:
             epsilon = discrete_epsilon(math.sqrt(limit), self.kappa, self.delta) if limit else 0.0
+            if alone:  # one agent's own noise has D_alpha <= alpha mu^2/2, too
+                epsilon = min(epsilon, epsilon_of(0.5 * limit * ORDERS, self.delta))
             return Reading(epsilon, 0.5 * limit)
         return Reading(float(epsilon_at_orders(np.full_like(ORDERS, limit), self.delta)[self.order]), None)
 

@@ -101,7 +101,7 @@ class HeldQuestions:
         """Score: 1 if the last question alone has the answer yes."""
         at, ledger = door(world, self.others, self.contract, rng)
         aside = FAR * np.array([0.0, 0.0, 1.0, -1.0])
-        level = COSINE * ((RECORDS - 1) // 2) / RECORDS  # between the norms of both worlds, at either centre
+        level = ((RECORDS - 1) // 2) / RECORDS  # between the norms of both worlds, at either centre
         numbers = np.zeros(4), level, self.event.epsilon_threshold, self.event.epsilon_query
         for _ in range(self.noes):
             if isinstance(answered(at, Ask(HeldNorm(aside - far(4), *numbers))), Released):

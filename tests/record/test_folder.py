@@ -39,8 +39,8 @@ def test_summary_and_ledgers_agree(finished: Path) -> None:
     for name in ("epsilon_proven", "epsilon_spent", "epsilon_published"):
         assert summary["privacy"][name] == max(entry[name] for entry in summary["per_agent"])
     # every agent has used all its rounds: what was spent is the worst case
-    most = max(entry["rho"] for entry in summary["per_agent"])
-    assert summary["privacy"]["rho_proven"] == pytest.approx(most, rel=1e-9)
+    most = max(entry["epsilon_spent"] for entry in summary["per_agent"])
+    assert summary["privacy"]["epsilon_proven"] == pytest.approx(most, rel=1e-9)
 
 
 def test_metrics_and_model_are_those_of_the_summary(finished: Path) -> None:

@@ -46,16 +46,16 @@ def test_a_changed_start_begins_with_duals_that_sum_to_zero(
         found = real(self, round)
         assert self._faults is not None
         agents = self._party.agents
-        if agents.dual is not agents.theta:
-            np.testing.assert_allclose(agents.dual.sum(axis=0), 0.0, atol=1e-12)
-            edges = [(i, j) for i, around in zip(agents.ids, agents.edges.around, strict=True) for j in around]
-            back = [edges.index((j, i)) for i, j in edges]
-            said = agents.theta[agents.edges.owner] if agents.said is None else agents.said
-            np.testing.assert_array_equal(agents.heard, said[back])
-            if hasattr(agents.own, "met"):
-                np.testing.assert_array_equal(agents.own.met, agents.own.told[back])
-        members = np.flatnonzero(self._faults.members(round))
-        seen.append(len(members))
+        here = np.array([self._faults.members(round)[i] for i in agents.ids])
+        np.testing.assert_allclose(agents.dual[here].sum(axis=0), 0.0, atol=1e-12)
+        edges = [(i, j) for i, around in zip(agents.ids, agents.edges.around, strict=True) for j in around]
+        back, there = [edges.index((j, i)) for i, j in edges], here[agents.edges.owner]
+        there &= there[back]
+        said = agents.theta[agents.edges.owner] if agents.said is None else agents.said
+        np.testing.assert_array_equal(agents.heard[there], said[back][there])
+        if hasattr(agents.own, "met"):
+            np.testing.assert_array_equal(agents.own.met[there], agents.own.told[back][there])
+        seen.append(int(here.sum()))
         return found
 
     monkeypatch.setattr(Rounds, "run", watched)

@@ -226,7 +226,7 @@ METHODS = {
     "pp-objective": ("--algorithm", "pp-admm"),
     "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
     "ipp-held": ("--gate", "above-threshold", "--gate-share", "0.5", "--gate-threshold", "0.3"),
-    "ipp-gaussian": ("--gate", "gaussian", "--gate-share", "0.5", "--gate-threshold", "0.3", "--json"),
+    "ipp-gaussian": ("--gate", "gaussian", "--gate-share", "0.5", "--gate-threshold", "0.1", "--json"),
     # a core of 0, 2 and 4; 1 or 3 passes on what it hears, both are asked
     "ipp-joining": ("--split", SIZES, "--gate-threshold", "0.25"),
     "m-admm": ("--algorithm", "m-admm", "--growth", "1.1", "--json"),

@@ -92,7 +92,9 @@ def test_a_vector_of_another_length_than_the_method_says_is_refused(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TreeSum, "sum_size", 3)
-    with pytest.raises(RunError, match=r"propose: returns int64 of shape \(4,\): it must be .* int64 of shape \(3,\)"):
+    with pytest.raises(
+        RunError, match=r"propose: returns int64 of shape \(4, 4\): it must be .* int64 of shape \(4, 3\)"
+    ):
         place.whole("run", **TREE)
 
 

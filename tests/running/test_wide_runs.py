@@ -26,7 +26,7 @@ COMMON: dict[str, Any] = {"agents": 3, "topology": "ring:3", "rounds": 3, "epsil
 EVERY: dict[str, dict[str, Any]] = {
     "admm": {"beta": 1e-11, "block": 3},
     "pp-admm": {},
-    "ipp-admm": {"gate": "gaussian", "max_releases": 3, "block": 3},
+    "ipp-admm": {"gate": "gaussian", "gate_threshold": 0.05, "max_releases": 3, "block": 3},
     "dvp": {"block": 3},
     "m-admm": {},
     "r-admm": {"block": 3},

@@ -44,7 +44,7 @@ MUTANTS = {
     ),
     "neighbours leave the agent where it is": (
         "auditing/methods.py",
-        "agent.convexity * FAR, unit) * unit",
+        "float(agents.convexity[0]) * FAR, unit) * unit",
         "0.0, unit) * unit",
     ),
     "batches are told apart": ("auditing/steps.py", "(every or known) else", "(every or known or True) else"),

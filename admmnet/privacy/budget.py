@@ -219,6 +219,8 @@ def empty(method: str) -> Totals:
 @lru_cache(maxsize=SHARED)
 def grown(totals: Totals, event: Event) -> Totals:
     """Totals with one more event, shared by all agents with this history: never to be added to."""
+    if isinstance(event, NoRecords):
+        return totals
     more = copy(totals)
     more.add(event)
     return more

@@ -37,6 +37,7 @@ from .ledgers import (
     HEADER,
     IPP,
     Change,
+    Lines,
     builtins,
     chained,
     fails,
@@ -52,6 +53,16 @@ from .ledgers import (
 )
 
 Book = Callable[[], bytes]
+
+
+def placed(**where: object) -> Change:
+    """Return the change that says anew where the first event was charged."""
+
+    def change(lines: Lines) -> None:
+        kind, _, *rest = lines[1].items()
+        lines[1] = dict([kind, *where.items(), *rest])
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -75,8 +86,9 @@ Book = Callable[[], bytes]
         (put(1, mechanism="magic"), "line 2: unknown mechanism 'magic'"),
         (put(1, round=-4), "line 2: round: expected a whole number of at least 0; it is -4"),
         (put(1, round=7), "line 3: round 0 stands behind round 7"),
-        (put(1, stage="whiten"), "line 2: an event has either a round or a stage"),
-        (lambda lines: lines[1].pop("round"), "line 2: an event has either a round or a stage"),
+        (placed(round=0, stage="whiten"), "line 2: an event has either a round or a stage"),
+        (placed(stage="whiten"), "line 2: round -1 is of a stage that its header has not"),
+        (placed(), "line 2: an event has either a round or a stage"),
         (lambda lines: lines.insert(1, lines[0] | {"kind": "run"}), "line 2: is the beginning of another run"),
         (put(3, events=1), "line 4: is not the end of the 2 events"),
         (lambda lines: lines[3].update(account="0" * 64, previous=lines[3].pop("previous")), "line 4: is not the end"),
@@ -86,7 +98,7 @@ Book = Callable[[], bytes]
         (lambda lines: lines.append(dict(lines[1])), "line 5: stands behind the end line"),
         (lambda lines: lines.pop(1), "line 2: total.rho is "),
         (put(0, budget={"epsilon": 0.1, "delta": 1e-4}), "epsilon_spent comes to|line 1: delta_clipping is"),
-        (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: is not the replace-one header"),
+        (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: has a budget without a filter"),
         (put(0, adjacency="zero-out"), "line 1: is not the zero-out header"),
         (put(0, schema=3), "schema: Invalid enum value 3; read it with the version"),
         (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet.privacy import proven, published
-from admmnet.privacy.budget import Charges, Totals, excess_of
+from admmnet.privacy.budget import Charges, Totals, excess_of, grown
 from admmnet.privacy.conversion import ORDERS, loose_epsilon
 from admmnet.privacy.events import (
     DiscreteGaussian,
@@ -102,3 +102,11 @@ def test_nothing_is_nothing_and_small_costs_are_something() -> None:
         spent.add(small)
     assert spent.rho - 0.5 >= 0.99 * 2000 * 5e-17
     assert np.all(spent.curve - 0.5 * ORDERS > 0.0)
+    for total in (spent, Totals.of([(MASKED, 2)], "proven"), Totals.of([(Unprotected(), 1)], "published")):
+        assert grown(total, NoRecords()) is total, "takes no memory"
+        more, masked = total.plus((NoRecords(),)), total.unmasked
+        for one, other in ((more, total), *([(more.unmasked, masked)] if masked else [])):
+            assert one is not None
+            np.testing.assert_array_equal(one.curve, other.curve)
+            named = ("rho", "xi", "mu_squared", "kappa", "draws", "rho_published", "alone", "colluders")
+            assert [getattr(one, name) for name in named] == [getattr(other, name) for name in named]

@@ -122,7 +122,7 @@ def test_nightly_makes_all_papers_audits_mutants_and_kills_runs(
     ]
     for line, start_ in zip(told[len(papers) :], begun, strict=True):
         assert line.startswith(start_)
-        assert [word for word in line.split() if "/test_" in word and not (ROOT / word).exists()] == []
+        assert [word for word in line.split() if word.startswith("tests/") and not (ROOT / word).exists()] == []
     again = site.run("launch/nightly.sh")
     assert (again.code, "is there already" in again.err) == (2, True)
     monkeypatch.setenv("OUT", str(tmp_path / "other"))

@@ -43,8 +43,9 @@ Planner = planning(PPADMM, lambda own: own, 50.0)
 # one tiny step on sampled batches, which is proven for zero-out alone, and all of the rest
 TINY = SubsampledGaussian(1e5, 0.01, 1, "poisson"), 1
 ZeroOut = planning(NoisyGD, lambda own: replace(own, charges=(*own.charges, TINY)), 0.9)
-# says that nobody colludes, and that nothing is masked; that its sums are not masked
+# says that nobody colludes, and that nothing is masked; that its sums are not masked; the first, in a plan that fits
 Alone, Unmasked = (type("Other", (NoisyGD,), {"name": "other", **lie}) for lie in ({"colluders": 0}, {"masked": False}))
+Quiet = planning(Alone, one_round)
 
 
 class Rogue(DPDSGD):

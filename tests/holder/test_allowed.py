@@ -200,8 +200,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("comparison", {"before": np.ones(1)}, "last broadcast has 1 numbers"),
     ("gradient", {"here": np.ones(D + 1)}, "point has"),
     ("joining gate", {"here": np.ones(D + 1)}, "point has"),
-    ("gaussian gate", {"centre": np.ones(D + 1)}, "gate's centre has"),
-    ("gaussian gate", {"gap": 1e-17}, "a gap of 1e-17 cannot be certified for 40 records of 4 features"),
+    ("held gate", {"here": np.ones(D + 1)}, "point has"),
+    ("gaussian gate", {"pull": np.ones(D + 1)}, "gate's pull has"),
     ("gamma", {"booked": 0.6}, r"booked convexity 0\.6 must be positive and at most the solve's, 0\.5"),
 ]
 

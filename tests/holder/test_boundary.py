@@ -40,7 +40,7 @@ SHARDS = {
     ("admmnet/running/references.py", "_pooled"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
-SECRETS = {("admmnet/running/node.py", "closing")}
+SECRETS = {("admmnet/running/party.py", "closing")}
 """Functions that may look behind a door, which opens in simulations alone."""
 SIMULATED = {
     # a run's mode decides

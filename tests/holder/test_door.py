@@ -152,13 +152,14 @@ def test_a_start_that_was_killed_before_its_broadcast_says_nothing_in_that_round
 
 
 def test_a_held_threshold_costs_once_a_start() -> None:
-    """A start is one step of Theorem 5: nothing else is charged before it ends."""
+    """A start is one step of Theorem 5: nothing else is charged before it ends; point and pull are free."""
     door, yes, start = door_of(book := Book()), ASKED["held gate"], COSTS["held gate"][0]
     no = replace(yes, threshold=1e3)
-    assert [ask(door, replace(no, centre=CENTRE + 0.1 * k)) for k in range(5)] == [NO] * 5
+    assert [ask(door, replace(no, here=0.1 * k * CENTRE, pull=-0.1 * k * LINEAR)) for k in range(5)] == [NO] * 5
     assert (book.charged, len(book.asked)) == ([start], 1)
     assert book.log.count("draw GATE") == 1 + 5, "one threshold, five comparisons"
-    for asked in (yes, ASKED["objective"], replace(no, radius=4.0), replace(no, gap=2e-5)):
+    others = [replace(no, **{name: 0.25}) for name in ("threshold", "epsilon_threshold", "epsilon_query")]
+    for asked in (*others, ASKED["gaussian gate"], ASKED["objective"]):
         with pytest.raises(RequestError, match="while a gate's threshold is held"):
             ask(door, asked)
     assert book.charged == [start]

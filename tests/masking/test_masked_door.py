@@ -8,6 +8,7 @@ import pytest
 from admmnet.errors import RequestError
 from admmnet.holder import REFUSED, Ask, Door, Holder, Released
 from admmnet.holder.measurements import GradientSum
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams
@@ -25,9 +26,11 @@ def door(contract: Contract, colluders: int | None = 2) -> tuple[Door, MemoryLed
     return Door(Holder(np.eye(3), np.ones(3)), 0, Logistic(), ledger, AgentStreams(0, 1), masks), ledger
 
 
-def planned(agents: int = 5, colluders: int = 2) -> Contract:
-    event = DiscreteGaussian(1.001, SUM.sigma, SUM.grid, 3, agents, colluders)
-    return contract_for(10.0, 1e-4, ((event, 2),), colluders=colluders)
+def planned(agents: int = 5, colluders: int = 2, sums: int = 2) -> Contract:
+    """Contract of a budget that so many sums come to."""
+    charges = ((DiscreteGaussian(1.001, SUM.sigma, SUM.grid, 3, agents, colluders), sums),)
+    epsilon = Totals.of(charges, "proven").epsilon_proven(1e-4) * (1.0 + 1e-9)
+    return contract_for(epsilon, 1e-4, charges, colluders=colluders)
 
 
 @pytest.mark.parametrize(("promised", "masks"), [(None, 2), (2, None), (2, 1), (0, None)])
@@ -55,12 +58,18 @@ def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
     assert at.answer(Ask(SUM), 0) is REFUSED
 
 
-@pytest.mark.parametrize("contract", [planned(agents=4), planned(agents=1, colluders=0)], ids=["more", "bare"])
-def test_more_participants_or_colluders_than_were_planned_are_refused(contract: Contract) -> None:
-    at, ledger = door(contract, contract.promise.colluders if contract.promise else None)
-    at.attempt(1, U)
-    assert at.answer(Ask(SUM), 0) is REFUSED
-    assert ledger.events == 0
+@pytest.mark.parametrize(("agents", "colluders", "sums"), [(5, 2, 2), (4, 2, 1), (3, 0, 1), (1, 0, 0)])
+def test_more_participants_than_planned_get_what_the_budget_affords(agents: int, colluders: int, sums: int) -> None:
+    """Of two sums of five: the more hide in one, the more it tells those who know all masks, who have a budget, too."""
+    at, ledger = door(contract := planned(agents, colluders), colluders)
+    for number in range(1, sums + 2):
+        at.attempt(number, U)
+        assert (at.answer(Ask(SUM), 0) is REFUSED) is (number > sums)
+    assert ledger.events == sums
+    alone = ledger.totals.unmasked
+    for totals, most in ((ledger.totals, contract.most()), (alone, contract.most(alone=True))):
+        assert most is not None
+        assert (totals or ledger.totals).epsilon_proven(1e-4) <= most.epsilon * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("participants", [(0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 9)])

@@ -54,9 +54,10 @@ def events_of(path: Path) -> dict[tuple[int, int], str]:
     found: dict[tuple[int, int], str] = {}
     for line in map(json.loads, path.read_text().splitlines()):
         if line["kind"] == "event":
-            place = sum(round == line["round"] for round, _ in found)
+            at = line.get("round", -1)  # of stages before the first round
+            place = sum(round == at for round, _ in found)
             keys = ("mechanism", "parameters", "rho", "rho_published")
-            found[line["round"], place] = json.dumps([line[key] for key in keys])
+            found[at, place] = json.dumps([line[key] for key in keys])
     return found
 
 

@@ -7,7 +7,7 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache, lru_cache
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from admmnet.holder.secrets import Secret
 
 V = TypeVar("V")
-T = TypeVar("T")
 
 
 class Released(NamedTuple, Generic[V]):
@@ -235,7 +234,3 @@ class Ask(NamedTuple):
 
     measurement: Measurement
     reserve: tuple[Measurement, ...] = ()
-
-
-Asking: TypeAlias = Generator[Ask, Answer, T]
-"""A method's step: yields questions, is sent answers, returns what the agent says."""

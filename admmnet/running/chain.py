@@ -166,4 +166,5 @@ def _target(node: Node, round: int) -> Target:
     if contract.promise is None:
         return Target(float("inf"), 1.0, form=contract.form)
     promise, spent = contract.promise, node.ledger.before(round)
-    return Target(promise.epsilon, promise.delta, promise.accountant, spent, contract.filter, contract.form)
+    limit = contract.account or contract.filter
+    return Target(promise.epsilon, promise.delta, promise.accountant, spent, limit, contract.form)

@@ -165,7 +165,8 @@ def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
     ledger.close(commit=False)
     other = opened(tmp_path, epsilon=raised)
     assert other.filter is not None
-    other.begin(header_of(other.filter))
+    promised = Contract(Promise(raised, 1e-4), other.filter, other.filter)
+    other.begin(replace(header_of(other.filter), contract=promised))
     other.close()
     began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
     again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=began)

@@ -48,10 +48,9 @@ def totals_of(folder: Path, value: float | None, given: Sequence[Integers], **ot
     seen: Sums = []
 
     def watching(real: Any) -> Any:
-        def receive(self: Any, agent: Any, own: Any, total: Total) -> None:
-            if getattr(agent, "id", 0) == 0:  # of rows it is called once
-                seen.append((total.value.copy(), self.grid))
-            real(self, agent, own, total._replace(value=given[len(seen) - 1]) if given else total)
+        def receive(self: Any, agents: Any, total: Total) -> None:
+            seen.append((total.value.copy(), self.grid))
+            real(self, agents, total._replace(value=given[len(seen) - 1]) if given else total)
 
         return receive
 

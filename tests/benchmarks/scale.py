@@ -1,6 +1,6 @@
 """Many agents in one process: time an agent-round, memory, and what is done together.
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.scale PART [--agents N,N] [--rounds 30] [--repeats 5]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.scale PART [--agents N,N] [--rounds 30]
 
 - runs: whole runs of agents with 100 records of 100 features on a random 4-regular graph, pp-admm, seeded. The
   yardstick is as many passes over all records as the agents take on average (solves, and one for the training losses):
@@ -8,7 +8,6 @@
 - ring: runs of agents with 10 records of 20 features on a ring, from a file: set-up, a round, the end, and memory.
 - ledgers: `admmnet ledger verify` of ledgers as a simulation writes them: two events a round, a file a block.
 - blocks: agents that are solved together, over one that holds all records; wide records, over (d, d) matrices.
-- rows: rounds by rows, over agent by agent, which is the path of faults and of methods from outside.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from unittest.mock import patch
 
 import networkx as nx
 import numpy as np
-from admmnet.methods.rows import rows_of
 from scipy.sparse import csr_array
 
 from admmnet.data import Records
@@ -37,8 +35,6 @@ from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.record.folder import ledger_path
-from admmnet.running import together
-from admmnet.running.rounds import Rounds
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.newton import LocalSolver, WideSolver
@@ -46,7 +42,7 @@ from admmnet.types import Matrix, Vector
 from tests.people_runs import write_people
 from tests.planned import contract_for
 
-from .common import heads, least, made, main, row, seconds_of, summary_of, unit_rows
+from .common import least, made, main, seconds_of, summary_of, unit_rows
 from .speed import LOSS, Work, consensus
 
 RECORDS, FEATURES = 100, 100
@@ -211,38 +207,6 @@ def _six(kind: Any, y: Vector, d: int) -> None:
         solver.solve(np.random.default_rng(t).standard_normal(d) * 0.02 / d**0.5, 0.005, 1e-8)
 
 
-def by_rows(asked: Asked) -> None:
-    """At most 0.5, 1.0 and 0.9 of agent by agent."""
-    agents, count = 1000, 6
-    heads("", "us an agent-round", "agent by agent", "quotient", "at most")
-    for algorithm, n, d, most in (
-        ("noisy-gd", 100, 100, 0.6),
-        ("noisy-gd", 10, 20, 0.5),
-        ("pp-admm", 100, 100, 1.0),
-        ("pp-admm", 10, 20, 0.9),
-    ):
-        data = records(agents, n, d)
-
-        def timed(way: Any, algorithm: str = algorithm, data: Any = data) -> float:
-            """Seconds of all rounds but the first, where blocks warm up."""
-            ends, plain = list[float](), Rounds.run
-
-            def ended(own: Rounds, round: int) -> bool:
-                said = plain(own, round)
-                ends.append(time.process_time())
-                return said
-
-            with patch.object(together, "rows_of", way), patch.object(Rounds, "run", ended):
-                words = {"algorithm": algorithm, "topology": f"regular:{agents}:4", "epsilon": 5.0, "seed": 0}
-                summary_of(loader=lambda *_: data, rounds=count, measure_every=count, **words)
-            return ends[-1] - ends[0]
-
-        runs = {"rows": partial(timed, rows_of), "one": partial(timed, lambda *_, **__: None)}
-        rows, one = (1e6 * value / agents / (count - 1) for value in least(runs, asked.repeats).values())
-        print(row(f"{algorithm}, {n} x {d}", f"{rows:.1f}", f"{one:.1f}", f"{rows / one:.2f}", most), flush=True)
-        assert rows <= most * one
-
-
 if __name__ == "__main__":
     sizes = {"runs": each_size(one_size), "ring": each_size(one_ring), "ledgers": each_size(one_verified)}
-    main(__doc__, sizes | {"blocks": blocks, "rows": by_rows}, agents="100,1000,10000", rounds=30, repeats=5)
+    main(__doc__, sizes | {"blocks": blocks}, agents="100,1000,10000", rounds=30)

@@ -7,15 +7,16 @@ probability below 1e-6; there are 3 such counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from admmnet.auditing.audit import Drawn, Reading, Trial, draw
+from admmnet.auditing.audit import Audit, Drawn, Reading, Trial, draw, judge, readable
 from admmnet.auditing.bounds import (
-    Event,
     Gain,
     choose_event,
     clopper_pearson,
@@ -28,12 +29,33 @@ from admmnet.auditing.evidence import World
 from admmnet.errors import RunError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
+from admmnet.privacy.events import Gaussian, Laplace
 from admmnet.types import Vector
 
-from .plain import Plain, audit
+from .gates import audit
 
 ERROR, REPEATS = 0.1, 400
 MOST = int(stats.binom.isf(1e-6, REPEATS, ERROR))
+
+
+@dataclass(frozen=True)
+class Plain:
+    """0 or 1 with noise of a scale, booked with scale 1."""
+
+    law: str
+    scale: float = 1.0
+    reading: Reading = "scores"
+    name: str = "plain"
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        noise = rng.standard_normal() if self.law == "normal" else rng.laplace()
+        event = Gaussian(1.0, 1.0) if self.law == "normal" else Laplace(1.0, 1.0)
+        return Trial(world + self.scale * noise, Totals.of([(event, 1)], "proven"))
+
+    def probability(self, threshold: float, world: int) -> float:
+        """Of a score of at least the threshold."""
+        law = stats.norm if self.law == "normal" else stats.laplace
+        return float(law.sf((threshold - world) / self.scale))
 
 
 def samples(plain: Plain, count: int) -> Iterator[tuple[Vector, Vector]]:
@@ -42,13 +64,6 @@ def samples(plain: Plain, count: int) -> Iterator[tuple[Vector, Vector]]:
     for _ in range(REPEATS):
         noise = rng.standard_normal((2, count)) if plain.law == "normal" else rng.laplace(size=(2, count))
         yield plain.scale * noise[0], 1.0 + plain.scale * noise[1]
-
-
-def shown(plain: Plain, event: Event, gain: Gain) -> float:
-    """What an event shows with its true probabilities."""
-    p = [plain.probability(event.threshold, world) for world in (0, 1)]
-    p = p if event.above else [1.0 - one for one in p]
-    return float(gain(p[event.inside], p[not event.inside]))
 
 
 @pytest.mark.parametrize("error", [0.1, 1e-6])
@@ -68,22 +83,21 @@ def test_clopper_pearson_is_wrong_no_more_often_than_it_says(n: int, error: floa
 
 @pytest.mark.parametrize(("law", "gain"), [("normal", mu_gain), ("laplace", epsilon_gain(0.01))], ids=["mu", "epsilon"])
 def test_an_event_chosen_elsewhere_is_overrated_no_more_often_than_stated(law: str, gain: Gain) -> None:
-    plain, first, bounds, wrong = Plain(law, 1.0, 1.0), 40, list[float](), 0
+    plain, first, bounds, wrong = Plain(law), 40, list[float](), 0
     for out, inside in samples(plain, 200):
         event = choose_event(out[:first], inside[:first], gain, ERROR)
+        p = [plain.probability(event.threshold, world) for world in (0, 1)]
+        p = p if event.above else [1.0 - one for one in p]
         bounds.append(event_bound(event, out[first:], inside[first:], gain, ERROR))
-        wrong += bounds[-1] > max(0.0, shown(plain, event, gain))
+        wrong += bounds[-1] > max(0.0, float(gain(p[event.inside], p[not event.inside])))
     assert wrong <= MOST
     assert sum(bound > 0.4 for bound in bounds) > 2 * MOST  # half the noise would be as wrong as the test is strong
 
 
 def test_the_gaussian_reading_exceeds_mu_no_more_often_than_stated() -> None:
-    wrong, bounds = 0, []
-    for out, inside in samples(Plain("normal", 1.0, 2.0), 200):
-        bounds.append(mu_of_scores(out, inside, ERROR))
-        wrong += bounds[-1] > 0.5
-    assert 0 < wrong <= MOST
-    assert sum(bound > 0.25 for bound in bounds) > 2 * MOST  # half the deviation is as wrong as the test is strong
+    bounds = np.array([mu_of_scores(*both, ERROR) for both in samples(Plain("normal", 2.0), 200)])
+    assert 0 < (bounds > 0.5).sum() <= MOST
+    assert (bounds > 0.25).sum() > 2 * MOST  # half the deviation is as wrong as the test is strong
 
 
 def test_readings_are_those_of_the_definitions() -> None:
@@ -102,69 +116,46 @@ DELTA = 1e-3
 
 
 def test_many_trials_of_plain_noise_come_close_to_what_it_costs() -> None:
-    gaussian = audit(Plain("normal", 1.0, 1.0), 4000, DELTA, 2)
-    exact = gaussian_epsilon(1.0, DELTA)
-    assert gaussian.holds
+    gaussian, exact = audit(Plain("normal"), 4000, DELTA, 2), gaussian_epsilon(1.0, DELTA)
     assert gaussian.proven == pytest.approx(exact)
     assert gaussian.lower > 0.3 * exact
-    assert gaussian.lower_gaussian is not None
-    assert gaussian.lower_gaussian > 0.85 * exact
-    laplace = audit(Plain("laplace", 1.0, 1.0, "none"), 4000, DELTA, 2)
-    assert laplace.holds
+    assert (gaussian.lower_gaussian or 0.0) > 0.85 * exact
+    laplace = audit(Plain("laplace", reading="none"), 4000, DELTA, 2)
+    assert (laplace.lower_gaussian, gaussian.holds, laplace.holds) == (None, True, True)
     assert laplace.lower > 0.75
-    assert laplace.lower_gaussian is None
 
 
-@pytest.mark.parametrize(("law", "trials"), [("normal", 400), ("laplace", 1500)])
-def test_half_of_the_noise_that_is_booked_is_found(law: str, trials: int) -> None:
-    reading: Reading = "scores" if law == "normal" else "none"
-    right, half = (audit(Plain(law, 1.0, scale, reading), trials, DELTA, 3) for scale in (1.0, 0.5))
-    assert right.holds
-    assert not half.holds
+def told(out: Any, inside: Any) -> Audit:
+    """Of scores without the canary and with it."""
+    worlds = [Drawn(np.array(scores, dtype=float), 0.0, None) for scores in (out, inside)]
+    return judge("scored", "none", worlds[0], worlds[1], DELTA, 0.99)
 
 
-class Scored:
-    """Scores from a function of world and trial, without noise."""
-
-    name = "scored"
-    reading: Reading = "none"
-
-    def __init__(self, score: Callable[[int, int], float]) -> None:
-        self.score = score
-        self.drawn = [0, 0]
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        self.drawn[world] += 1
-        return Trial(self.score(world, self.drawn[world] - 1), Totals())
-
-
-def test_trials_that_choose_the_event_are_not_tested() -> None:
+def test_worlds_may_be_told_apart_in_either_direction_but_not_on_trials_that_choose_the_event() -> None:
     # worlds apart on the first quarter, alike on the rest
-    told = audit(Scored(lambda world, k: float(world if k < 100 else k % 2)), 400, DELTA, 0)
-    assert told.lower == 0.0
-    assert audit(Scored(lambda world, k: float(world)), 400, DELTA, 0).lower > 4.0
-
-
-@pytest.mark.parametrize("common", [0, 1])
-def test_worlds_may_be_told_apart_in_either_direction(common: World) -> None:
+    rest = np.arange(300) % 2
+    assert told([*np.zeros(100), *rest], [*np.ones(100), *rest]).lower == 0.0
+    assert told(np.zeros(400), np.ones(400)).lower > 4.0
     # an outcome of one trial in ten in one world, of none in the other: the other three inequalities show ln 2 at most
-    found = audit(Scored(lambda world, k: float(world == common and k % 10 == 0)), 2000, DELTA, 0)
-    assert found.event.above
-    assert found.event.inside == common
-    assert found.lower > 2.5
+    often = np.arange(2000) % 10 == 0
+    for common in (0, 1):
+        found = told(often * (common == 0), often * (common == 1))
+        assert (found.event.above, found.event.inside) == (True, common)
+        assert found.lower > 2.5
 
 
-@pytest.mark.parametrize("lost", [math.nan, -math.inf, 1e200])
-def test_scores_that_never_vary_tell_nothing_and_those_that_overflow_are_a_failure(lost: float) -> None:
+def test_scores_that_never_vary_tell_nothing_and_those_that_overflow_are_a_failure() -> None:
     same = np.ones(50)
-    assert mu_of_scores(same, same, 0.01) == 0.0
-    assert audit(Scored(lambda world, k: 1.0), 40, DELTA, 0).lower == 0.0
-    with pytest.raises(RunError, match=r"1 of 40 trials have no score, the first is .*: its numbers overflowed"):
-        audit(Scored(lambda world, k: lost if world == 1 and k == 7 else float(world)), 40, DELTA, 0)
+    assert mu_of_scores(same, same, 0.01) == told(same, same).lower == 0.0
+    for lost in (math.nan, -math.inf, 1e200):
+        with pytest.raises(RunError, match=r"1 of 3 trials have no score, the first is .*: its numbers overflowed"):
+            readable("scored", np.array([1.0, lost, 2.0]))
+    with pytest.raises(RunError, match="1 of 1 trials"), np.errstate(over="ignore"):
+        draw(Plain("normal", 1e308), 0, 0, range(1), DELTA)
 
 
 def test_trials_depend_on_seed_world_and_place_alone() -> None:
-    plain, worlds = Plain("normal", 1.0, 1.0), tuple[World, World]((0, 1))
+    plain, worlds = Plain("normal"), tuple[World, World]((0, 1))
     drawn = [draw(plain, world, seed, range(6), DELTA).scores - world for seed in (7, 8) for world in worlds]
     assert len(np.unique(drawn)) == 24
     np.testing.assert_array_equal(drawn[0][2:4], draw(plain, 0, 7, range(2, 4), DELTA).scores)
@@ -173,5 +164,4 @@ def test_trials_depend_on_seed_world_and_place_alone() -> None:
 
 def test_a_claim_that_some_trials_lack_is_no_claim() -> None:
     one, none = (Drawn(np.zeros(2), 1.0, claim) for claim in (0.5, None))
-    assert Drawn.joined([one, one]).published == 0.5
-    assert Drawn.joined([one, none]).published is None
+    assert (Drawn.joined([one, one]).published, Drawn.joined([one, none]).published) == (0.5, None)

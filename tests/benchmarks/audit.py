@@ -16,9 +16,7 @@ from typing import Any
 
 from admmnet.auditing import Mechanism
 from admmnet.experiments.audits import run_audit
-from tests.auditing.gates import HeldQuestions, Questions
-from tests.auditing.masked import MaskedRounds
-from tests.auditing.plain import audit
+from tests.auditing.gates import HeldQuestions, MaskedRounds, Questions, audit
 
 from .common import row
 

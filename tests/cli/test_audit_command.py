@@ -19,7 +19,7 @@ from admmnet.experiments.audits import run_audit, subject_of, trials_of
 from admmnet.experiments.pool import Pool
 from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
-from tests.auditing.planted import halved_noise, planted
+from tests.auditing.planted import halved_noise
 from tests.command_runs import Admmnet
 
 
@@ -51,7 +51,7 @@ def test_a_sound_method_passes_and_half_its_noise_does_not(tmp_path: Path, capsy
     assert 1.0 < told["lower_gaussian"] < 4.0
     assert told["lower_gaussian"] < gaussian_epsilon(10.0, 1e-5)
     assert (told["canary"], told["adjacency"], told["published"]) == ("mirror", "replace-one", None)
-    with planted(halved_noise()):
+    with halved_noise():
         assert audited(tmp_path / "b", *SMALL, "--jobs", "1", trials=150) == 1
     assert not result(tmp_path / "b")["holds"]
     error = capsys.readouterr().err

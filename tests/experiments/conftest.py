@@ -1,3 +1,5 @@
+"""One grid of these tests: two forms of PP-ADMM, of which settings are chosen, beside ADMM."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -6,37 +8,36 @@ from pathlib import Path
 from typing import Any
 
 import networkx  # noqa: F401  # summaries name the libraries that are loaded
-import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
 from admmnet.experiments import CompareResult, Comparison, compare
+from tests.people_runs import write_people
 
-COMMON: dict[str, Any] = {"topology": "ring:4", "rounds": 3, "simulate": True}
-METHODS = ("admm", "pp-admm", "ipp-admm:published")
+COMMON: dict[str, Any] = {"topology": "ring:4", "rounds": 10, "simulate": True}
+METHODS = ("admm", "pp-admm", "pp-admm:published")
 GRID: dict[str, Any] = {"algorithms": METHODS, "epsilons": (5.0, 50.0), "seeds": (0, 1)}
-
-
-def write_people(path: Path, *, seed: int = 2, records: int = 240, flipped: bool = False) -> str:
-    """A small problem that a line separates up to some noise."""
-    stream = np.random.default_rng(seed)
-    X = stream.standard_normal((records, 4))
-    y = np.where(X[:, 0] + 0.3 * stream.standard_normal(records) > 0, 1, -1)
-    np.savez(path, X=X, y=-y if flipped else y)
-    return str(path)
+TUNE = ("pp-admm.eta=0.01:0.3", "pp-admm:published.rounds=2:3")
+Files = dict[str, Any]
 
 
 @pytest.fixture(scope="session")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
+def files(people: str, tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Training and test records as settings."""
+    return {"data": people, "test": write_people(tmp_path_factory.mktemp("test") / "test.npz", 200, 5)}
+
+
+def compared(folder: Path, files: Files, **others: Any) -> CompareResult:
+    """The grid in a folder, with something else."""
+    words = GRID | {"tune": TUNE, "tune_seeds": 2, "settings": {}} | others
+    settings = COMMON | files | words.pop("settings")
+    return compare(Comparison(**words, out=str(folder), settings=settings), jobs=1)
 
 
 @pytest.fixture(scope="session")
-def made(people: str, tmp_path_factory: pytest.TempPathFactory) -> CompareResult:
-    """A finished comparison; tests leave it as it is."""
-    out = tmp_path_factory.mktemp("made") / "grid"
-    wanted = Comparison(**GRID, out=str(out), settings=COMMON | {"data": people})
-    return compare(wanted, jobs=1)
+def made(files: Files, tmp_path_factory: pytest.TempPathFactory) -> CompareResult:
+    """The finished grid; tests leave it as it is."""
+    return compared(tmp_path_factory.mktemp("made") / "grid", files)
 
 
 @contextmanager

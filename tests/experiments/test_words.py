@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from admmnet.errors import RequestError
 from admmnet.experiments.grid import Cell, Comparison, Grid
 from admmnet.experiments.grid_file import grids_of
 from admmnet.experiments.parsing import (
+    REASONS,
     Entry,
     parse_entries,
     parse_entry,
@@ -23,6 +25,7 @@ from admmnet.experiments.parsing import (
     parse_tune,
 )
 from admmnet.files import read_toml
+from admmnet.methods.pp_admm import PPADMM
 from tests.benchmarks import pages
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
@@ -36,8 +39,17 @@ def test_words_are_read() -> None:
     assert (parse_epsilons("0.5,1, 1e1"), parse_part("3/40")) == ((0.5, 1.0, 10.0), (3, 40))
 
 
+def tuning(text: str) -> object:
+    return parse_tune([text], parse_entries(["pp-admm"]), {"rounds": 5})
+
+
+def grid(others: dict[str, Any]) -> Grid:
+    values: dict[str, Any] = {"algorithms": ("admm", "pp-admm"), "epsilons": (2.0, 1.0), "seeds": (4, 2)}
+    return Grid(Comparison(**(values | {"out": "somewhere"} | others)))
+
+
 @pytest.mark.parametrize(
-    ("parse", "flag", "texts"),
+    ("read", "what", "words"),
     [
         (parse_entry, "--algorithms", ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven"]),
         (parse_entry, "--algorithms", ["PP-ADMM", "admm:proven"]),
@@ -45,12 +57,26 @@ def test_words_are_read() -> None:
         (parse_part, "--part", ["", "1", "0/2", "3/2", "1/-2", "a/2"]),
         (parse_entries, "pp-admm twice", [("pp-admm", "admm", "pp-admm:proven")]),
         (parse_entries, "no method", [()]),
+        (tuning, "eta", ["eta", "eta=a:b"]),
+        (tuning, "rounds", ["rounds=1.5:2"]),
+        (tuning, "settings:", ["epsilon=1:2"]),
+        (tuning, "twice", ["eta=1:1", "eta=1:2,eta=3"]),
+        (tuning, "not compared", ["pp-admm:published.eta=1:2"]),
+        (tuning, "leave one of them out", ["rounds=2:3"]),
+        (grid, "--epsilons names 1 twice", [{"epsilons": (1.0, 1.0)}]),
+        (grid, "--seeds names nothing", [{"seeds": ()}]),
+        (grid, "pp-admm at epsilon -2: epsilon = -2.0 ", [{"algorithms": ("pp-admm",), "epsilons": (-2.0,)}]),
+        (grid, "admm: gate = 'gaussian' does not go with", [{"settings": {"gate": "gaussian"}}]),
+        (grid, "exclude each other", [{"settings": {"data_seed": 1}, "resplit": True}]),
+        (grid, "--tune-seeds 0", [{"tune_seeds": 0}]),
+        (grid, "are the trials'", [{"seeds": (1_000_000,), "tune": ("eta=1:2",)}]),
+        (grid, "gate_share = 2.0 is not", [{"algorithms": ("ipp-admm",), "tune": ("gate_share=0.5:2",)}]),
     ],
 )
-def test_other_words_are_refused(parse: Callable[[Any], object], flag: str, texts: list[Any]) -> None:
-    for text in texts:
-        with pytest.raises(RequestError, match=flag):
-            parse(text)
+def test_other_words_are_refused(read: Callable[[Any], object], what: str, words: list[Any]) -> None:
+    for word in words:
+        with pytest.raises(RequestError, match=what):
+            read(word)
 
 
 def test_tuned_settings_make_grids_with_own_values_over_common_ones() -> None:
@@ -68,87 +94,45 @@ def test_tuned_settings_make_grids_with_own_values_over_common_ones() -> None:
     assert tried[entries[1]] == ((),)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("eta", "eta"),
-        ("eta=a:b", "eta"),
-        ("rounds=1.5:2", "rounds"),
-        ("epsilon=1:2", "settings:"),
-        ("eta=1:1", "twice"),
-        ("eta=1:2,eta=3", "twice"),
-        ("pp-admm:published.eta=1:2", "not compared"),
-        ("rounds=2:3", "leave one of them out"),
-    ],
-)
-def test_other_tuning_is_refused(text: str, what: str) -> None:
-    with pytest.raises(RequestError, match=what):
-        parse_tune([text], parse_entries(["pp-admm"]), {"rounds": 5})
-
-
-def grid(**others: Any) -> Grid:
-    values: dict[str, Any] = {"algorithms": ("admm", "pp-admm"), "epsilons": (2.0, 1.0), "seeds": (4, 2)}
-    return Grid(Comparison(**(values | {"out": "somewhere"} | others)))
-
-
 def test_parts_are_all_runs_and_none_twice() -> None:
     wanted: list[dict[str, Any]] = [{}, {"resplit": True}, {"tune": ("pp-admm.eta=1:2",)}]
     for others in wanted:
-        made = grid(**others)
+        made = grid(others)
         whole = [(case, seed) for case, seeds in made.pieces() for seed in seeds]
         assert len(whole) == len(set(whole)) == 2 + 2 * 2
         parts = [(case, seed) for k in (1, 2, 3) for case, seeds in made.pieces((k, 3)) for seed in seeds]
         assert sorted(parts, key=repr) == sorted(whole, key=repr)
 
 
-@pytest.mark.parametrize(
-    ("others", "what"),
-    [
-        ({"epsilons": (1.0, 1.0)}, "--epsilons names 1 twice"),
-        ({"seeds": ()}, "--seeds names nothing"),
-        ({"algorithms": ("pp-admm",), "epsilons": (-2.0,)}, "pp-admm at epsilon -2: epsilon = -2.0 is not allowed"),
-        ({"settings": {"epsilon": 3.0}}, "--epsilons"),
-        ({"settings": {"method": "proven"}}, "pp-admm:published"),
-        ({"settings": {"account": "x"}}, "simulation"),
-        ({"settings": {"transport": "mpi"}}, "simulated in one process"),
-        ({"settings": {"budgets": {"1": {"epsilon": 2.0}}}}, "every agent"),
-        ({"settings": {"gate": "gaussian"}}, "admm: gate = 'gaussian' does not go with"),
-        ({"settings": {"data_seed": 1}, "resplit": True}, "exclude each other"),
-        ({"tune_seeds": 0}, "--tune-seeds 0"),
-        ({"seeds": (1_000_000,), "tune": ("eta=1:2",)}, "are the trials'"),
-        ({"algorithms": ("ipp-admm",), "tune": ("gate_share=0.5:2",)}, "gate_share = 2.0 is not allowed"),
-    ],
-)
-def test_wrong_grids_are_refused(others: dict[str, Any], what: str) -> None:
-    with pytest.raises(RequestError, match=what):
-        grid(**others)
+def test_settings_that_a_comparison_fills_in_or_cannot_have_are_refused_with_the_reason() -> None:
+    for name, reason in REASONS.items():
+        with pytest.raises(RequestError, match=re.escape(f"{name} = 'mpi' does not go with compare: {reason}")):
+            grid({"settings": {name: "mpi"}})
+    assert grid({"settings": {"transport": "local"}}).words["settings"] == {"transport": "local"}
 
 
 # grids in files
 
+
+class Outside(PPADMM):
+    """A method as another package brings it: PP-ADMM under another name."""
+
+    name = "outside"
+
+
 TWO = """
+network.topology = "ring:4"
+algorithm.rounds = 2
+run.simulate = true
+place = [
+    {name = "people, 4 agents", data.data = "PEOPLE"},
+    {name = "nobody", data.data = "nowhere.csv"},
+    {name = "people:5", data.data = "PEOPLE", network.topology = "ring:5", algorithms = ["OUTSIDE"], seeds = [3]},
+]
 [compare]
 algorithms = ["admm", "pp-admm"]
 epsilons = [5.0]
 seeds = "0:2"
-[network]
-topology = "ring:4"
-[algorithm]
-rounds = 2
-[run]
-simulate = true
-[[place]]
-name = "people, 4 agents"
-data.data = "{people}"
-[[place]]
-name = "nobody"
-data.data = "nowhere.csv"
-[[place]]
-name = "people:5"
-data.data = "{people}"
-network.topology = "ring:5"
-algorithms = ["tests.experiments.outside:Outside"]
-seeds = [3]
 """
 
 
@@ -164,27 +148,24 @@ def read(tmp_path: Path, text: str, words: dict[str, Any] | None = None, **setti
 def test_places_run_beside_each_other_and_one_that_is_refused_stops_no_other(
     people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
-    (tmp_path / "grid.toml").write_text(TWO.format(people=people))
-    out = tmp_path / "out"
+    outside, out = f"{__name__}:Outside", tmp_path / "out"
+    (tmp_path / "grid.toml").write_text(TWO.replace("PEOPLE", people).replace("OUTSIDE", outside))
     words = ("compare", tmp_path / "grid.toml", "--jobs", "1", "-o", out)
     assert "--plot x.png is for one picture" in admmnet.refused(*words, "--plot", "x.png")
-    for more in ((), ("--json",)):
-        printed = admmnet(*words, *more)
-        assert printed.code == 3
-        assert "failed: nobody: " in printed.err
-        assert "nowhere.csv does not exist" in printed.err
-        assert "admmnet: 1 failed, see above" in printed.err
-        if not more:
-            assert printed.out.index("people, 4 agents") < printed.out.index("people:5")
+    shown, printed = admmnet(*words), admmnet(*words, "--json")
+    assert shown.out.index("people, 4 agents") < shown.out.index("people:5")
+    for ended in (shown, printed):
+        assert ended.code == 3
+        assert re.search("failed: nobody: .*nowhere.csv does not exist", ended.err)
+        assert "admmnet: 1 failed, see above" in ended.err
     assert sorted(path.name for path in out.iterdir()) == ["people-4-agents", "people-5"]
     places = json.loads(printed.out)
     names = [[(line["name"], line["epsilon"], line["seeds"]) for line in found["lines"]] for found in places.values()]
-    assert names == [[("admm", None, 2), ("pp-admm", 5.0, 2)], [("tests.experiments.outside:Outside", 5.0, 1)]]
+    assert names == [[("admm", None, 2), ("pp-admm", 5.0, 2)], [(outside, 5.0, 1)]]
     assert [found["data"][0]["agents"] for found in places.values()] == [4, 5]
-    values: dict[str, Any] = {"topology": "ring:5", "rounds": 2, "simulate": True, "data": people}
-    delta = places["people:5"]["delta"]
-    summary = run(RunConfig(**values, algorithm="pp-admm", epsilon=5.0, delta=delta, seed=3)).summary
-    assert places["people:5"]["lines"][0]["error"] == summary["test_error"]["consensus"]
+    last, values = places["people:5"], dict[str, Any](topology="ring:5", rounds=2, simulate=True, data=people)
+    own = run(RunConfig(**values, algorithm="pp-admm", epsilon=5.0, delta=last["delta"], seed=3))
+    assert last["lines"][0]["error"] == own.summary["test_error"]["consensus"]
 
 
 def test_flags_win_over_the_file_and_places_over_what_is_common(tmp_path: Path) -> None:
@@ -210,7 +191,7 @@ def test_flags_win_over_the_file_and_places_over_what_is_common(tmp_path: Path) 
         ('[compare]\nalgorithms = ["admm"]\nseeds = "3:3"', "--seeds '3:3' is not allowed"),
         ('[compare]\nalgorithms = ["admm"]\n[[place]]\ndata.data = "census"', "a place with name = None"),
         (TWO.replace("nobody", "people 4 agents"), "a place with name = 'people 4 agents' is not allowed"),
-        (TWO.replace('data.data = "{people}"', "rounds = 3"), r"unknown table or key \[rounds\]"),
+        (TWO.replace('data.data = "PEOPLE"', "rounds = 3"), r"unknown table or key \[rounds\]"),
     ],
 )
 def test_other_files_are_refused(text: str, what: str, tmp_path: Path) -> None:
@@ -218,26 +199,20 @@ def test_other_files_are_refused(text: str, what: str, tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize(("name", "places"), [("accuracy", 3), ("masked", 14)])
-def test_other_grids_of_the_documentation_are_sound(name: str, places: int) -> None:
-    wanted = grids(ROOT / "docs" / f"{name}.toml")
-    assert [bool(list(Grid(comparison).cases())) for comparison in wanted.values()] == [True] * places
-
-
-def test_the_benchmark_of_the_documentation() -> None:
+def test_the_grids_of_the_documentation_are_sound_and_the_benchmark_is_its_own() -> None:
+    for file, places in (("accuracy", 3), ("masked", 14)):
+        cases = [list(Grid(comparison).cases()) for comparison in grids(ROOT / "docs" / f"{file}.toml").values()]
+        assert len(list(filter(None, cases))) == places
     text = (ROOT / "docs" / "benchmark.json").read_text()
-    measured = json.loads(text)
+    measured, wanted = json.loads(text), grids(ROOT / "docs" / "benchmark.toml")
     assert pages.written(measured) == text
-    wanted = grids(ROOT / "docs" / "benchmark.toml")
     assert list(measured) == list(wanted)
-    errors = {}
     for name, comparison in wanted.items():
         made = Grid(comparison)
-        cases = {(case.entry.text, case.epsilon): case for case in made.cases()}
+        cells = {(case.entry.text, case.epsilon): Cell(case, made.seeds[0]) for case in made.cases()}
         found = {(line["name"], line["epsilon"]): line["errors"] for line in measured[name]["lines"]}
-        assert (measured[name]["delta"], found.keys()) == (made.delta, cases.keys())
+        assert (measured[name]["delta"], found.keys()) == (made.delta, cells.keys())
         assert {len(own) for own in found.values()} == {len(made.seeds)}
-        errors[name] = made, cases, found
-    made, cases, found = errors["census, 5 agents"]
-    again = run(made.config(Cell(cases["ssp", 1.0], made.seeds[0]))).summary["test_error"]["consensus"]
-    assert again == pytest.approx(found["ssp", 1.0][0], abs=1e-3)  # another machine's last bits may turn some
+        if name == "census, 5 agents":
+            error = run(made.config(cells["ssp", 1.0])).summary["test_error"]["consensus"]
+            assert error == pytest.approx(found["ssp", 1.0][0], abs=1e-3)  # another machine's last bits may turn some

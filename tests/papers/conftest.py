@@ -14,13 +14,11 @@ from admmnet.papers.driver import Bench
 from admmnet.papers.sources import DataSource
 
 Made = Callable[[str], Reproduced]
+NORMS: dict[str, Any] = {"norms": [1.0, 8.0], "epsilons": [4.0], "rates": [0.01, 0.1], "test": 500}
 SMALL: dict[str, Any] = {
     "song2013": {"seeds": 3, "batches": [1, 5, 10, 50], "points": 40},
-    "banco": {
-        "seeds": 2, "steps": 400, "steps_real": 400, "norms": [1.0, 8.0], "epsilons": [4.0], "rates": [0.01, 0.1],
-        "test": 500,
-    },
-}  # fmt: skip
+    "banco": {"seeds": 2, "steps": 400, "steps_real": 400, **NORMS},
+}
 COMPARED: dict[str, dict[str, Any]] = {
     "ding2020_effects": {"epsilons": [10.0], "seeds": "0:1"},
     "ding2020_methods": {"epsilons": [1.0], "seeds": "0:2", "tune_seeds": 1},
@@ -32,8 +30,8 @@ TUNE = {
     "our": ["rounds=2"],
     "ridge": [
         *("dp-scd.batch=50,dp-scd.clip={clips},dp-scd.epochs=4", "seq-dp-scd.batch=50,seq-dp-scd.epochs=4"),
-        *("dp-sgd.batch=50,dp-sgd.clip=0.1:0.3,dp-sgd.learning_rate=1.0,dp-sgd.epochs=4", "sgd.epochs=4"),
-        "sgd.learning_rate=0.1:1.0",
+        *("dp-sgd.batch=50,dp-sgd.clip=0.1:0.3,dp-sgd.learning_rate=1.0,dp-sgd.epochs=4", "sdca.epochs=50"),
+        "sgd.learning_rate=0.1:1.0,sgd.epochs=4",
         "sgd.learning_rate=1.0,sgd.batch=50,sgd.epochs=4",
     ],
 }  # fmt: skip
@@ -71,8 +69,14 @@ def tiny(name: str, data_dir: str | None = None, **numbers: Any) -> DataSource:
 
 
 @pytest.fixture(scope="session")
-def small() -> Iterator[None]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """The finished folder of a paper; tests leave it as it is. All calls are small from then on."""
     whole = Bench.tables
+
+    @cache
+    def find(paper: str) -> Reproduced:
+        return reproduce(Request(paper, str(tmp_path_factory.mktemp(paper) / "out")), jobs=1)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             Bench, "tables", lambda bench, file, *variants: tables(file, whole(bench, file, *variants), *variants)
@@ -80,15 +84,4 @@ def small() -> Iterator[None]:
         for paper in ("ding2020", "damaskinos2021", "song2013", "banco"):
             patch.setattr(f"admmnet.papers.{paper}.source", tiny)
         patch.setattr("admmnet.papers.damaskinos2021.REACHES", {name: some[:2] for name, some in REACHES.items()})
-        yield
-
-
-@pytest.fixture(scope="session")
-def finished(small: None, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The finished folder of a paper; tests leave it as it is."""
-
-    @cache
-    def find(paper: str) -> Reproduced:
-        return reproduce(Request(paper, str(tmp_path_factory.mktemp(paper) / "out")), jobs=1)
-
-    return find
+        yield find

@@ -18,35 +18,10 @@ from admmnet.report.names import folder_names, heading
 from admmnet.report.panels import PANELS, available, graph_panel, panel
 from admmnet.report.run_plot import plot_graph, plot_run
 from admmnet.report.series import read_series
-from tests.people_runs import write_people
 from tests.report_pages import words_in
-from tests.run_folders import made, part_of, unfinished, with_away
+from tests.run_folders import unfinished
 
 pytest.importorskip("matplotlib")
-
-STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
-ONE_AGENT: dict[str, Any] = {"topology": None, "rounds": None, "epochs": 3}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("runs")
-    runs: dict[str, dict[str, Any]] = {
-        "seeded": {"offline": "3:1-2"},
-        "published": {"algorithm": "ipp-admm", "method": "published", "rounds": 12},
-        "private": {"seed": None},
-        "open": {"algorithm": "admm", "epsilon": None},
-        "baseline": {"algorithm": "seq-dp-scd", **ONE_AGENT},
-        "many": {"topology": "ring:160", "epsilon": 50.0, "regularisation": 30.0, "rounds": 3},
-        "one round": {"rounds": 1},
-    }
-    data = write_people(root / "people.npz", 2000)
-    found = {name: made(root / name, data=data, **settings) for name, settings in runs.items()}
-    found["unfinished"] = unfinished(found["seeded"], root / "unfinished", rounds=3, agents=5)
-    found["away"] = with_away(found["seeded"], root / "away", agent=1, round=3)
-    found["part"] = part_of(found["published"], root / "part", agent=2, agents=5)
-    return found
-
 
 HAVE = {
     "seeded": PANELS,
@@ -91,19 +66,18 @@ def cut_or_overlapping(figure: Any) -> list[str]:
     return wrong + [f"{one!r} on {other!r}" for (one, a), (other, b) in pairs if a.padded(-1).overlaps(b.padded(-1))]
 
 
-@pytest.mark.parametrize(("kind", "width"), [*((kind, "column") for kind in HAVE), ("seeded", "page")])
-def test_every_kind_of_run_is_drawn_legibly(kind: str, width: Any, folders: dict[str, Path]) -> None:
+@pytest.mark.parametrize("kind", HAVE)
+def test_every_kind_of_run_is_drawn_legibly(kind: str, folders: dict[str, Path]) -> None:
     assert available(read_series(folders[kind])) == HAVE[kind]
-    figure = plot_run(folders[kind], width=width)
-    assert figure.get_size_inches()[0] == {"column": 3.4, "page": 7.0}[width]
-    assert cut_or_overlapping(figure) == []
+    assert cut_or_overlapping(plot_run(folders[kind], width="column")) == []
 
 
-def test_several_runs_are_drawn_legibly(folders: dict[str, Path]) -> None:
-    kinds = ("seeded", "published", "private", "open", "baseline", "many", "one round", "part")
-    figure = plot_run(*(folders[kind] for kind in kinds), width="column")
-    assert cut_or_overlapping(figure) == []
-    words = {words for words, _ in boxes(figure)}
+def test_a_page_and_several_runs_are_drawn_legibly(folders: dict[str, Path]) -> None:
+    page, column = plot_run(folders["seeded"]), plot_run(*[folders[kind] for kind in [*HAVE][:7]], width="column")
+    for figure, width in ((page, 7.0), (column, 3.4)):
+        assert figure.get_size_inches()[0] == width
+        assert cut_or_overlapping(figure) == []
+    words = {words for words, _ in boxes(column)}
     assert {"test error in %", "training loss", "median gap (2-norm)"} <= words
 
 
@@ -117,19 +91,15 @@ def test_equal_runs_and_graphs_give_equal_files(suffix: str, folders: dict[str, 
     ):
         show(first)
         show(second)
-        assert first.read_bytes().startswith(STARTS[suffix])
+        assert first.read_bytes().startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix])
         assert first.read_bytes() == second.read_bytes()
 
 
-def test_no_place_stays_empty(folders: dict[str, Path]) -> None:
-    figure = plot_run(folders["private"], panels=["privacy", "broadcasts", "graph"])
-    privacy, broadcasts, graph = figure.axes[:3]  # behind them, the graph's scale of colours
-    places = [axes.get_subplotspec() for axes in (privacy, broadcasts, graph)]
+def test_no_place_stays_empty_and_broadcasts_of_all_in_all_rounds_give_way_to_words(folders: dict[str, Path]) -> None:
+    shown = plot_run(folders["private"], panels="privacy, broadcasts, graph").axes[:3]  # behind, the scale of colours
+    places = [axes.get_subplotspec() for axes in shown]
     assert [list(place.colspan) for place in places if place] == [[0], [1], [0, 1]]
-    assert all(axes.get_visible() and axes.has_data() for axes in figure.axes[:3])
-
-
-def test_broadcasts_of_all_in_all_rounds_give_way_to_words(folders: dict[str, Path]) -> None:
+    assert all(axes.get_visible() and axes.has_data() for axes in shown)
     for kind, panels, told in (("private", None, True), ("private", ["broadcasts"], True), ("seeded", None, False)):
         figure = plot_run(folders[kind], panels=panels)
         assert ("every agent spoke in every round" in words_in(figure)) is told
@@ -145,9 +115,7 @@ def line(axes: Any, label: str) -> Any:
 def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     pyplot = "matplotlib.pyplot" in sys.modules
     run = read_series(folders["seeded"])
-    error, loss, gap, made_so_far, privacy = plot_run(
-        run, panels=["error", "loss", "gap", "broadcasts", "privacy"]
-    ).axes
+    error, loss, gap, made_so_far, privacy = plot_run(run, panels="error, loss, gap, broadcasts, privacy").axes
     assert (line(made_so_far, "median agent").get_ydata() == np.median(run.agents["releases"], axis=1)).all()
     assert (line(error, "consensus").get_ydata() == 100.0 * run.network["test_error"]).all()
     assert (line(loss, "consensus").get_ydata() == run.network["train_loss"]).all()
@@ -163,26 +131,27 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     (claimed,) = plot_run(published, panels=["privacy"]).axes
     assert (line(claimed, "largest epsilon, the paper's").get_ydata() == published.epsilon_published.max(axis=1)).all()
     assert privacy.get_ylim()[0] == 0.0
+    assert run.summary is not None
+    held, rules = run.summary["references"], panel("error", [run]).rules
+    assert [rule.value for rule in rules] == [100.0 * held["larger_class"], 100.0 * held["pooled"]]
+    assert rules[0].label.startswith("always the larger class ")
+    assert not panel("loss", [run]).rules
     assert ("matplotlib.pyplot" in sys.modules) == pyplot  # no display is needed
 
 
-def test_the_graph_is_coloured_by_epsilon(folders: dict[str, Path]) -> None:
+def test_the_graph_is_coloured_by_epsilon_in_every_shape(folders: dict[str, Path], tmp_path: Path) -> None:
     run = read_series(folders["away"])
     axes: Any = plot_run(run, panels=["graph"]).axes[0]
     _, nodes = axes.collections
     assert len(nodes.get_offsets()) == 5
     assert nodes.get_array().tolist() == run.epsilon_spent[-1].tolist()
     assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4"]
-
-
-@pytest.mark.parametrize("spec", ["path:2", "complete:5", "star:61"])
-def test_every_shape_of_graph_is_drawn(spec: str, tmp_path: Path) -> None:
-    graph = load_topology(spec)
-    plot_graph(graph, tmp_path / "graph.svg")
-    assert f"{len(graph)} agents" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
-    edges, nodes = draw(Picture("", ((graph_panel(graph),),))).axes[0].collections
-    assert len(edges.get_paths()) == graph.number_of_edges()
-    assert len(np.unique(np.asarray(nodes.get_offsets()).round(6), axis=0)) == len(graph)
+    for graph in map(load_topology, ("path:2", "complete:5", "star:61")):
+        plot_graph(graph, tmp_path / "graph.svg")
+        assert f"{len(graph)} agents" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+        edges, nodes = draw(Picture("", ((graph_panel(graph),),))).axes[0].collections
+        assert len(edges.get_paths()) == graph.number_of_edges()
+        assert len(np.unique(np.asarray(nodes.get_offsets()).round(6), axis=0)) == len(graph)
 
 
 def test_runs_are_named_by_their_folders(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -191,9 +160,8 @@ def test_runs_are_named_by_their_folders(folders: dict[str, Path], tmp_path: Pat
     assert shown[:2] == ["seeded", "published"]
     one, other = (read_series(folders[kind]) for kind in ("seeded", "published"))
     assert heading(one, other) == "people.npz: pp-admm (proven), ipp-admm (published)"
-    assert folder_names([tmp_path / "a" / "run", tmp_path / "run", tmp_path / "other"]) == [
-        *(str(tmp_path / "a" / "run"), str(tmp_path / "run"), "other")
-    ]
+    same = [tmp_path / "a/run", tmp_path / "run"]
+    assert folder_names([*same, tmp_path / "other"]) == [*map(str, same), "other"]
 
 
 def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,10 +188,9 @@ def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path, mo
     assert [axes.get_ylabel() for axes in drawn.axes[:1]] == ["epsilon spent"]  # its charges are there
     assert not list(tmp_path.glob("*.*"))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(RequestError, match=r"pip install 'admmnet\[plot\]'"):
-        plot_run(seeded, file=tmp_path / "a.png")
-    with pytest.raises(RequestError, match=r"pip install 'admmnet\[plot\]'"):
-        plot_graph(load_topology("ring:5"), tmp_path / "a.png")
+    for file in (None, tmp_path / "a.png"):
+        with pytest.raises(RequestError, match=r"pip install 'admmnet\[plot\]'"):
+            plot_run(seeded, file=file)
     assert not list(tmp_path.glob("*.*"))
 
 
@@ -260,13 +227,3 @@ def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     assert cut_or_overlapping(figure) == []
     with pytest.raises(RequestError, match="cannot be written"):
         save(tmp_path / "no" / "a.png", picture)
-
-
-def test_errors_are_held_against_references(folders: dict[str, Path]) -> None:
-    run = read_series(folders["seeded"])
-    assert run.summary is not None
-    held = run.summary["references"]
-    rules = panel("error", [run]).rules
-    assert [rule.value for rule in rules] == [100.0 * held["larger_class"], 100.0 * held["pooled"]]
-    assert rules[0].label.startswith("always the larger class ")
-    assert not panel("loss", [run]).rules

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import numpy as np
@@ -13,36 +12,29 @@ from msgspec.structs import replace
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.report.page import make_report
 from admmnet.report.panels import panel
-from admmnet.report.series import RunSeries, joining, read_series
-from tests.people_runs import seal
-from tests.run_folders import ROUNDS, made, part_of, unfinished, with_away
+from admmnet.report.series import joining, read_series
+from tests.people_runs import rows, seal
+from tests.run_folders import ROUNDS, made, part_of, unfinished
 
-
-@pytest.fixture(scope="module")
-def gated(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gated") / "run"
-    return made(folder, data=people, algorithm="ipp-admm", method="published", rounds=8, max_releases=3)
+from .conftest import RUNS
 
 
 def test_figures_are_those_of_the_file(seeded: Path) -> None:
-    run = read_series(seeded)
-    with (seeded / "metrics.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    run, lines = read_series(seeded), rows(seeded)
     assert run.rounds.tolist() == list(range(ROUNDS))
-    assert len(rows) == ROUNDS * 6
-    for row in rows:
+    assert len(lines) == ROUNDS * 6
+    for row in lines:
         t, agent = int(row["round"]), int(row["agent"])
         for name in row.keys() - {"round", "agent"}:
             column = (run.network if agent < 0 else run.agents)[name]
             assert column[(t,) if agent < 0 else (t, agent)] == float(row[name])
-    assert (run.size, run.algorithm, run.private, run.seeded, run.baseline, run.metric) == (
-        (5, "pp-admm", True, True, False, "error")
-    )  # fmt: skip
+    assert (run.size, run.algorithm, run.metric) == (5, "pp-admm", "error")
+    assert (run.private, run.seeded, run.baseline) == (True, True, False)
     assert run.edges == ((0, 1), (0, 4), (1, 2), (2, 3), (3, 4))
 
 
-def test_odometers_end_where_the_summary_says(gated: Path) -> None:
-    run = read_series(gated)
+def test_odometers_end_where_the_summary_says(folders: dict[str, Path]) -> None:
+    run = read_series(folders["published"])
     assert run.summary is not None
     assert run.summary["per_agent"]
     for entry in run.summary["per_agent"]:
@@ -56,46 +48,40 @@ def test_odometers_end_where_the_summary_says(gated: Path) -> None:
     assert sum(len(account.events) for account in run.ledgers) > 0
 
 
-def test_lines_go_through_the_rounds_that_were_measured(people: str, tmp_path: Path) -> None:
-    whole = read_series(made(tmp_path / "whole", data=people, rounds=8))
-    run = read_series(made(tmp_path / "some", data=people, rounds=8, measure_every=4))
-    assert run.rounds.tolist() == list(range(8))
+def test_lines_go_through_the_rounds_that_were_measured(seeded: Path, tmp_path: Path) -> None:
+    whole, data = read_series(seeded), str(seeded.parent / "people.npz")
+    run = read_series(made(tmp_path / "some", data=data, measure_every=3, **RUNS["seeded"]))
+    assert run.rounds.tolist() == list(range(ROUNDS))
     error = panel("error", [run]).curves[0]
-    assert list(error.x) == [0, 4, 7]
-    assert list(error.y) == (100.0 * whole.network["test_error"][[0, 4, 7]]).tolist()
+    assert list(error.x) == [0, 3, 5]
+    assert list(error.y) == (100.0 * whole.network["test_error"][[0, 3, 5]]).tolist()
 
 
-def test_an_absent_agent_neither_spends_nor_speaks(people: str, tmp_path: Path) -> None:
-    whole = made(tmp_path / "whole", data=people, offline="3:1-2,4:4-")
-    run = read_series(whole)
+def test_an_absent_agent_neither_spends_nor_speaks(folders: dict[str, Path]) -> None:
+    run = read_series(folders["seeded"])
     assert np.diff(run.agents["releases"], axis=0, prepend=0).tolist() == [
         [float(not ((agent == 3 and t in (1, 2)) or (agent == 4 and t >= 4))) for agent in range(5)] for t in range(6)
     ]
-    run = read_series(with_away(whole, tmp_path / "away", agent=1, round=3))
+    run = read_series(folders["away"])
     assert sum(not ledger.finished for ledger in run.ledgers) == 1
     assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
 
 
 def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     """The core is 1, 3, 6 on a path: 2, 4 and 5 pass on what they hear until they join."""
-    names, found = ("never", "joined"), dict[str, RunSeries]()
-    for name, threshold in zip(names, (0.999, -1.0), strict=True):
-        gate = {"algorithm": "ipp-admm", "gate_threshold": threshold, "epsilon": 40.0}
-        sizes = {"split": "sizes:1:12:1:13:1:1:12:1", "topology": "path:8"}
-        found[name] = read_series(made(tmp_path / name, **gate, **sizes))
-    never, joined = (found[name].agents["releases"] for name in names)
-    assert (never[-1] > 0).tolist() == [False, *[True] * 6, False]
-    assert (joined[-1] > 0).all()
-    assert joined[0].tolist() == never[0].tolist()
-    words = []
-    for run in found.values():
-        assert run.summary is not None
-        words.append(joining(run.summary.per_agent))
+    sizes = {"split": "sizes:1:12:1:13:1:1:12:1", "topology": "path:8", "algorithm": "ipp-admm", "epsilon": 40.0}
+    thresholds = {"never": 0.999, "joined": -1.0}
+    never, joined = (read_series(made(tmp_path / k, gate_threshold=v, **sizes)) for k, v in thresholds.items())
+    assert (never.agents["releases"][-1] > 0).tolist() == [False, *[True] * 6, False]
+    assert (joined.agents["releases"][-1] > 0).all()
+    assert joined.agents["releases"][0].tolist() == never.agents["releases"][0].tolist()
+    assert never.summary is not None
+    assert joined.summary is not None
     at, passed, heard = "from round 1", "relay", "listened"
-    assert words[0] == dict(enumerate([heard, "core", passed, "core", passed, passed, "core", heard]))
-    assert words[1] == dict(enumerate([at, "core", at, "core", at, at, "core", at]))
-    assert run.summary is not None
-    joined_at, core, *_ = run.summary.per_agent
+    words = [heard, "core", passed, "core", passed, passed, "core", heard]
+    assert joining(never.summary.per_agent) == dict(enumerate(words))
+    assert joining(joined.summary.per_agent) == dict(enumerate([at, "core", at, "core", at, at, "core", at]))
+    joined_at, core, *_ = joined.summary.per_agent
     unset = replace(core, joined_at=UNSET)
     assert joining([core, core]) == joining([unset]) == {}
     assert joining([core, joined_at, replace(joined_at, agent=2, rho_proven=None)]).keys() == {0, 1}
@@ -104,9 +90,8 @@ def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     assert page.count(heard) >= 2
 
 
-def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(seeded: Path, tmp_path: Path) -> None:
-    run = read_series(unfinished(seeded, tmp_path / "run", rounds=3, agents=5))
-    whole = read_series(seeded)
+def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(folders: dict[str, Path]) -> None:
+    run, whole = read_series(folders["unfinished"]), read_series(folders["seeded"])
     assert run.summary is None
     assert run.rounds.tolist() == [0, 1, 2, 3]
     assert (run.agents["test_error"][:3] == whole.agents["test_error"][:3]).all()
@@ -117,35 +102,26 @@ def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(seeded: Path
 
 def test_a_run_that_died_before_its_first_round(seeded: Path, tmp_path: Path) -> None:
     folder = unfinished(seeded, tmp_path / "run", rounds=0, agents=5)
-    for text in ("round,agent,test_e", None):
-        if text is None:
-            (folder / "metrics.csv").unlink()
-        else:
-            (folder / "metrics.csv").write_text(text, encoding="utf-8")
+    figures = folder / "metrics.csv"
+    for cut in (lambda: figures.write_text("round,agent,test_e"), figures.unlink):
+        cut()
         run = read_series(folder)
         assert run.rounds.tolist() == [0]  # its charges
         assert np.isnan(run.network["test_error"]).all()
 
 
-def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> None:
-    run, whole = read_series(part_of(gated, tmp_path / "run", agent=3, agents=5)), read_series(gated)
-    assert (run.part, run.size, run.edges) == (3, 5, None)
-    assert (run.epsilon_spent[:, 3] == whole.epsilon_spent[:, 3]).all()
-    assert np.isnan(np.delete(run.epsilon_spent, 3, axis=1)).all()
-
-
-def test_private_runs_open_ones_and_baselines(people: str, tmp_path: Path) -> None:
-    private = read_series(made(tmp_path / "private", data=people, seed=None))
+def test_private_runs_open_ones_baselines_and_the_part_of_an_agent(folders: dict[str, Path]) -> None:
+    private, plain, run = (read_series(folders[kind]) for kind in ("private", "open", "baseline"))
     assert {"train_loss", "consensus_gap"}.isdisjoint(private.network)
-    assert (private.seeded, private.private) == (False, True)
-    plain = read_series(made(tmp_path / "open", data=people, algorithm="admm", epsilon=None))
-    assert not plain.private
+    assert (private.seeded, private.private, plain.private) == (False, True, False)
     assert np.isnan(plain.epsilon_spent).all()
     assert np.isnan(plain.targets).all()
-    baseline = {"topology": None, "rounds": None, "epsilon": None, "epochs": 3}
-    run = read_series(made(tmp_path / "baseline", data=people, algorithm="sgd", **baseline))
-    assert (run.size, run.baseline, run.edges, run.private) == (1, True, None, False)
+    assert (run.size, run.baseline, run.edges) == (1, True, None)
     assert run.rounds.tolist() == [0, 1, 2]
+    part, whole = read_series(folders["part"]), read_series(folders["published"])
+    assert (part.part, part.size, part.edges) == (2, 5, None)
+    assert (part.epsilon_spent[:, 2] == whole.epsilon_spent[:, 2]).all()
+    assert np.isnan(np.delete(part.epsilon_spent, 2, axis=1)).all()
 
 
 def test_damage_is_named(seeded: Path, tmp_path: Path) -> None:
@@ -153,15 +129,14 @@ def test_damage_is_named(seeded: Path, tmp_path: Path) -> None:
         read_series(tmp_path)
     folder = part_of(seeded, tmp_path / "run", agent=0, agents=5)
     path = folder / "metrics.csv"
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines(keepends=True)
+    head, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     for content, message in (
-        (text.replace("round,agent", "agent,round"), "not the network and agents 0 to 4"),
-        ("".join([*lines[:1], *lines[1:7][::-1], *lines[7:]]), "not the network and agents 0 to 4"),
-        ("".join([lines[0], *lines[7:13], *lines[1:7], *lines[13:]]), "of every round in order"),
-        (text.replace("\n0,2,", "\n0,2,x"), "cannot be read as figures"),
+        ([head.replace("round,agent", "agent,round"), *lines], "not the network and agents 0 to 4"),
+        ([head, *lines[:6][::-1], *lines[6:]], "not the network and agents 0 to 4"),
+        ([head, *lines[6:12], *lines[:6], *lines[12:]], "of every round in order"),
+        ([head, *lines[:3], lines[3].replace("0,2,", "0,2,x", 1), *lines[4:]], "cannot be read as figures"),
     ):
-        path.write_text(content, encoding="utf-8")
+        path.write_text("".join(content), encoding="utf-8")
         seal(folder)
         with pytest.raises(CheckFailed, match=message):
             read_series(folder)

@@ -3,16 +3,8 @@
 MUTANTS = {
     "fits forget earlier ones": ("estimators/tally.py", "added([self.totals, largest(spent)])", "largest(spent)"),
     "the largest delta is read": ("estimators/tally.py", "min(self.delta, delta)", "max(self.delta, delta)"),
-    "zero-out becomes replace-one": (
-        "estimators/tally.py",
-        'if adjacency == "zero-out" else self.adjacency',
-        'if adjacency == "zero-out" else adjacency',
-    ),
-    "what failed costs nothing": (
-        "estimators/tally.py",
-        '(out / "ledger").is_dir()',
-        '(out / "summary.json").is_file()',
-    ),
+    "zero-out becomes replace-one": ("estimators/tally.py", '"zero-out" else self.adj', '"zero-out" else adj'),
+    "what failed costs nothing": ("estimators/tally.py", '(out / "ledger").is_dir()', '(out / "model.npz").is_file()'),
     "what no proof covers is free": ("estimators/tally.py", "method.covered", "True"),
     "several accounts are one": ("estimators/tally.py", "self.accounts == {account}", "account in self.accounts"),
     "a seeded fit is private": ("estimators/tally.py", "seed is None and method.private", "method.private"),

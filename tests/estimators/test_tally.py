@@ -33,6 +33,9 @@ def people(n: int = 300) -> tuple[Matrix, Vector]:
     return X, np.where(X[:, 0] > 0.0, 1.0, -1.0)
 
 
+X, Y = people()
+
+
 def fit(X: Any, y: Any, **words: Any) -> Ran:
     return run_on(IN_MEMORY, None, X=X, y=y, **words)
 
@@ -78,13 +81,12 @@ def test_deltas_and_relations_of_several_fits(fresh_tally: Tally) -> None:
 
 
 def test_a_warning_stands_at_the_line_that_asks_for_the_fit() -> None:
-    X, y = people()
     model = DPSGDClassifier()
-    model.fit(X, y)
+    model.fit(X, Y)
     searches: list[Any] = [
-        lambda: model.fit(X, y),
-        lambda: cross_val_score(model, X, y),
-        lambda: run_on(IN_MEMORY, None, X=X, y=y, algorithm="dp-sgd"),
+        lambda: model.fit(X, Y),
+        lambda: cross_val_score(model, X, Y),
+        lambda: run_on(IN_MEMORY, None, X=X, y=Y, algorithm="dp-sgd"),
     ]
     for search in searches:
         with pytest.warns(PrivacyWarning) as told:
@@ -93,16 +95,14 @@ def test_a_warning_stands_at_the_line_that_asks_for_the_fit() -> None:
 
 
 def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
-    X, y = people()
-    one = fit(X, y, algorithm="dp-sgd", epsilon=0.5)
-    told = one.privacy["process"]
-    assert told.pop("epsilon") == pytest.approx(one.privacy["epsilon_spent"], rel=1e-3)
-    assert told == {"fits": 1, "delta": one.privacy["delta"], "adjacency": "zero-out"}
+    one = fit(X, Y, algorithm="dp-sgd", epsilon=0.5)
     event = one.plan.agents[0].charges[0][0]
     assert isinstance(event, SubsampledGaussian)
+    first = {"fits": 1, "epsilon": read(event), "delta": one.privacy["delta"], "adjacency": "zero-out"}
+    assert one.privacy["process"] == first
     for fits, other in ((2, sparse.csr_matrix(X)), (3, X + 1.0)):  # other rows are added up as well: too much is safe
         with pytest.warns(PrivacyWarning) as told:
-            more = fit(other, -y, algorithm="dp-sgd", epsilon=0.5)
+            more = fit(other, -Y, algorithm="dp-sgd", epsilon=0.5)
         together = read(*[event] * fits)
         assert more.privacy["process"]["epsilon"] == pytest.approx(together)
         words = f"{fits} private fits of this process: epsilon {epsilon(together)} together (delta 1e-05, zero-out)"
@@ -110,15 +110,14 @@ def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
 
 
 def test_simulations_and_methods_without_privacy_have_no_tally(fresh_tally: Tally) -> None:
-    X, y = people()
     for _ in range(2):
-        assert DPSGDClassifier(random_state=0).fit(X, y).privacy_["process"] is None
-        assert NetworkClassifier(random_state=0, rounds=2).fit(X, y).privacy_["process"] is None
-        assert SDCAClassifier().fit(X, y).privacy_["process"] is None
+        assert DPSGDClassifier(random_state=0).fit(X, Y).privacy_["process"] is None
+        assert NetworkClassifier(random_state=0, rounds=2).fit(X, Y).privacy_["process"] is None
+        assert SDCAClassifier().fit(X, Y).privacy_["process"] is None
     with pytest.raises(RequestError):
-        NetworkClassifier(epsilon=-1.0).fit(X, y)
+        NetworkClassifier(epsilon=-1.0).fit(X, Y)
     with pytest.raises(ValueError, match="NaN"):
-        NetworkClassifier().fit(np.where(X > 1.0, np.nan, X), y)
+        NetworkClassifier().fit(np.where(X > 1.0, np.nan, X), Y)
     assert fresh_tally.fits == 0
 
 
@@ -130,30 +129,26 @@ def test_a_fit_that_fails_has_spent(fresh_tally: Tally, monkeypatch: pytest.Monk
     def failing(*_: Any) -> None:
         raise RuntimeError("step")
 
-    X, y = people()
     monkeypatch.setattr(NoisyGD, "receive", failing)
     monkeypatch.setattr(SingleSite, "update", failing)
     for model in (NetworkClassifier(), DPSGDClassifier()):
         monkeypatch.setattr(tally, "PROCESS", Tally())
         with pytest.raises(RuntimeError, match="step"):
-            model.fit(X, y)
+            model.fit(X, Y)
         assert tally.PROCESS.fits == 1
     with pytest.raises(RuntimeError), pytest.warns(PrivacyWarning, match="2 private fits"):
-        DPSGDClassifier().fit(X, y)
+        DPSGDClassifier().fit(X, Y)
 
 
 def test_fits_that_no_proof_covers_have_no_epsilon() -> None:
-    X, y = people()
     words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published", "data_dependent": True}
-    assert fit(X, y, **words).privacy["process"]["epsilon"] is None
+    assert fit(X, Y, **words).privacy["process"]["epsilon"] is None
     with pytest.warns(PrivacyWarning, match="2 private fits of this process: epsilon infinite together"):
-        fit(X, y, algorithm="dp-sgd")
+        fit(X, Y, algorithm="dp-sgd")
 
 
 def test_what_a_model_keeps_when_it_is_saved_does_not_depend_on_earlier_fits() -> None:
-    X, y = people()
-    model = DPSGDClassifier().fit(X, y)
-    assert model.privacy_["process"]["fits"] == 1
+    model = DPSGDClassifier().fit(X, Y)
     saved = pickle.loads(pickle.dumps(model))
     assert saved.privacy_ == {**model.privacy_, "process": None}
     assert model.privacy_["process"]["fits"] == 1
@@ -162,51 +157,43 @@ def test_what_a_model_keeps_when_it_is_saved_does_not_depend_on_earlier_fits() -
 
 
 def test_an_account_in_a_folder_adds_up_single_site_fits(tmp_path: Path) -> None:
-    X, y = people()
     folder = tmp_path / "account"
-    one = DPSGDClassifier(account=folder, epsilon=0.5).fit(X, y)
+    one = DPSGDClassifier(account=folder, epsilon=0.5).fit(X, Y)
     assert one.privacy_["account"] == str(folder)
     assert one.privacy_["epsilon_proven"] <= 0.5
-    assert one.score(X, y) > 0.5
     (steps,) = [event for _, event, _ in audit.read(folder / "agent-000.jsonl", account=True).events]
     assert isinstance(steps, SubsampledGaussian)
     with warnings.catch_warnings():  # the account adds them up: nothing to warn of
         warnings.simplefilter("error")
-        two = DPSGDClassifier(account=str(folder), epsilon=1.5).fit(X, y)
+        two = DPSGDClassifier(account=str(folder), epsilon=1.5).fit(X, Y)
     assert two.privacy_["process"]["fits"] == 2
     assert one.privacy_["account_epsilon_spent"] < two.privacy_["account_epsilon_spent"] <= 1.5
     with (
         pytest.warns(PrivacyWarning, match="no model from this fit with account = .*all of epsilon 1.5 is spent"),
         pytest.raises(BudgetError, match="raise --epsilon"),
     ):
-        DPSGDClassifier(account=folder, epsilon=1.5).fit(X, y)
+        DPSGDClassifier(account=folder, epsilon=1.5).fit(X, Y)
     with pytest.warns(PrivacyWarning, match="3 private fits of this process"):  # this one stands in no account
-        DPSGDClassifier(epsilon=0.5).fit(X, y)
+        DPSGDClassifier(epsilon=0.5).fit(X, Y)
     with pytest.warns(PrivacyWarning, match="4 private fits of this process"):  # and the folder does not know it
-        DPSGDClassifier(account=folder, epsilon=2.5).fit(X, y)
+        DPSGDClassifier(account=folder, epsilon=2.5).fit(X, Y)
 
 
-def test_regression_has_folders_too(tmp_path: Path) -> None:
-    X, _ = people()
-    y = np.tanh(X[:, 0])
-    model = DPSGDRegressor(account=tmp_path / "own", epsilon=20.0).fit(X, y)
-    assert model.predict(X).shape == (len(X),)
+def test_what_does_not_go_with_an_account(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="exclude each other: whoever has the seed"), pytest.warns(PrivacyWarning):
-        DPSGDRegressor(account=tmp_path / "own", epsilon=20.0, random_state=3).fit(X, y)
-    same = DPSGDRegressor(epsilon=20.0, random_state=3, accountant="proven").fit(X, y)
-    assert set(same.privacy_) == set(model.privacy_)
+        DPSGDRegressor(account=tmp_path, epsilon=20.0, random_state=3).fit(X, Y)
     with pytest.raises(RequestError, match="account = None is not allowed: it must be a folder, or"):
-        DPSGDRegressor(account=None).fit(X, y)
+        DPSGDRegressor(account=None).fit(X, Y)
     with pytest.raises(RequestError, match="account goes with"), pytest.warns(PrivacyWarning):
-        run_on(tmp_path / "sdca", None, X=X, y=np.sign(y), algorithm="sdca")
+        run_on(tmp_path, None, X=X, y=Y, algorithm="sdca")
 
 
 @pytest.mark.parametrize(("model", "records"), [(NetworkClassifier(rounds=2), 300), (DPSGDClassifier(), 301)])
 def test_folds_in_one_account_are_told_before_they_become_nan(model: Any, records: int, tmp_path: Path) -> None:
-    X, y = people(records)
+    given = people(records)
     model = clone(model).set_params(account=tmp_path / "account")
     with pytest.warns() as told:
-        scores = cross_val_score(model, X, y)
+        scores = cross_val_score(model, *given)
     assert np.isnan(scores).tolist() == [False, True, True, True, True]
     kinds = [one.category for one in told]
     assert kinds == [PrivacyWarning] * 4 + [FitFailedWarning]
@@ -214,7 +201,7 @@ def test_folds_in_one_account_are_told_before_they_become_nan(model: Any, record
     assert str(tmp_path / "account") in words
     assert "folds of a cross validation are other records than the whole: account='process' counts them" in words
     with pytest.warns(PrivacyWarning), pytest.raises((RequestError, BudgetError)):
-        cross_val_score(model, X, y, error_score="raise")
+        cross_val_score(model, *given, error_score="raise")
 
 
 def test_a_fit_syncs_its_account_and_no_ledger_of_its_passing_folder(

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from admmnet.data import DataSettings, files, load
-from admmnet.data.files import read_blocks, read_lines
+from admmnet.data import DataSettings, files, load, load_new
+from admmnet.data.files import located, read_blocks, read_lines
 from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, every, refusal
@@ -229,33 +229,55 @@ def test_a_fault_far_down_names_its_line_and_lines_at_the_top_may_be_no_records(
     assert table.where(2).endswith("u.csv, line 5")
 
 
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.npz", "idx.bz2", "idx.zip"])
-def test_a_packed_file_that_grows_without_bound(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused at a public bound, long before it is whole in memory."""
+def zipped(content: bytes, *names: str) -> bytes:
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names or ("t.txt",):
+            archive.writestr(name, content)
+    return held.getvalue()
+
+
+PACKED: dict[str, tuple[str, Any]] = {
+    "gz": ("gzip", gzip.compress),
+    "bz2": ("bzip2", bz2.compress),
+    "zip": ("zip", zipped),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_packed_files(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the plain ones; one that grows is refused at a public bound, long before it is whole in memory."""
+    path, (word, pack) = tmp_path / f"t.txt.{kind}", PACKED[kind]
+    path.write_bytes(pack(b"a\nb\n" * 30))
+    assert read_lines(path) == ["a", "b"] * 30
+    assert located(["t.txt"], str(tmp_path), "nowhere") == [path]
+    for content in (b"PK no zip", path.read_bytes()[:-12]):
+        path.write_bytes(content)
+        with pytest.raises(RequestError, match=f"is not a sound {word} file"):
+            read_lines(path)
+    zeros = b"0" * (1 << 22)
+    path.write_bytes(pack(zeros))
     monkeypatch.setattr(files, "UNPACKED", 1 << 20)
-    path, zeros = tmp_path / name, b"0" * (1 << 22)
-    if name.endswith(".npz"):
-        np.savez_compressed(path, X=np.zeros((1 << 19, 1)), y=np.ones(1 << 19))
-    elif name.endswith(".zip"):
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("idx", zeros)
-    else:
-        path.write_bytes((gzip if name.endswith("gz") else bz2).compress(zeros))
     with pytest.raises(RequestError, match=r"unpacks to more than 1,0[46].* bytes .*give it unpacked"):
-        files.read_bytes(path) if "idx" in name else every(str(path), label="y" if "csv" in name else None)
+        files.read_bytes(path)
     monkeypatch.setattr(files, "UNPACKED", 1 << 24)
-    if "idx" in name:
-        assert files.read_bytes(path) == zeros
+    assert files.read_bytes(path) == zeros
 
 
-@pytest.mark.parametrize(("name", "words"), [("t.npz", "is not a sound npz file"), ("idx.zip", "cannot be unpacked")])
-def test_an_encrypted_archive(name: str, words: str, tmp_path: Path) -> None:
-    path = tmp_path / name
-    with zipfile.ZipFile(path, "w") as archive:
-        for key in ("X", "y")[: 1 if name == "idx.zip" else 2]:
-            archive.writestr(f"{key}.npy", "a")
-    content = bytearray(path.read_bytes())
-    content[6] = content[content.index(b"PK\x01\x02") + 8] = 1  # as if a password were needed
-    path.write_bytes(content)
-    with pytest.raises(RequestError, match=rf"{name} {words} \(.*X\.npy.* is encrypted"):
-        files.read_bytes(path) if name == "idx.zip" else every(str(path))
+def test_archives_that_grow_are_encrypted_or_hold_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((1 << 19, 1)), y=np.ones(1 << 19))
+    monkeypatch.setattr(files, "UNPACKED", 1 << 20)
+    assert "t.npz unpacks to more than 1,048,576 bytes" in refusal(str(path))
+    secret = bytearray(zipped(b"a", "X.npy"))
+    secret[6] = secret[secret.index(b"PK\x01\x02") + 8] = 1  # as if a password were needed
+    for name, content, words in (
+        ("t.npz", secret, r"is not a sound npz file \(.*X\.npy.* is encrypted"),
+        ("t.zip", secret, r"cannot be unpacked \(.*X\.npy.* is encrypted"),
+        ("t.zip", zipped(b"a", "one", "two"), "holds 2 files"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(RequestError, match=words):
+            load_new(DataSettings(data=str(path)), (), labelled=False) if path.name == name else files.read_bytes(
+                tmp_path / name
+            )

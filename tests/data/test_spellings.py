@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from admmnet.config.toml import read_schema
-from admmnet.data import DataSettings, load
+from admmnet.data import DataSettings
 from admmnet.data.given import Given
 from admmnet.data.readers.delimited import Form, read_csv, read_unknown
 from admmnet.data.table import Spelling, no_number
 from admmnet.errors import RequestError
 from tests.command_runs import Admmnet
-from tests.data.conftest import NUMBER, WARD, Write
+from tests.data.conftest import NUMBER, WARD, Write, every
 
 pytestmark = pytest.mark.usefixtures("_here")
 
@@ -79,7 +79,7 @@ def test_what_is_no_number_is_named(text: str, words: str) -> None:
     ],
 )
 def test_declared_forms_are_read(write: Write, name: str, text: str, settings: dict[str, Any]) -> None:
-    records = load(DataSettings(data=write(name, text), label="y", no_test=True, **settings), 1, [0])
+    records = every(write(name, text), label="y", no_test=True, **settings)
     X = records.shards[0][0]
     np.testing.assert_allclose(X[:, :2] / X[:, 2:], np.array([[3.0, 4.5], [1.0, 2.0]]), rtol=1e-15)
     assert records.preprocessing == "public-bounds"
@@ -89,59 +89,51 @@ def test_a_file_without_a_header(write: Write) -> None:
     path = write("n.csv", "39,A,1\n41,B,0\n")
     assert read_unknown(Path(path))[1] == Form(",", False)
     schema = {"header": False, "label": "x3", "columns": {"x1": NUMBER, "x2": WARD}}
-    records = load(DataSettings(data=path, no_test=True, schema=schema), 1, [0])
+    records = every(path, no_test=True, schema=schema)
     assert records.feature_names == ("x1", "x2=A", "x2=B", "intercept")
     assert records.counts == {0: 2}
     table = read_csv(Path(write("h.csv", "39,40.5,y\n1,2,1\n")), form=Form(header=True))
     assert table.names == ("39", "40.5", "y")
 
 
-def german(rows: int = 60) -> pd.DataFrame:
-    """Columns of texts as German files have them, and of numbers."""
-    rng = np.random.default_rng(4)
-    pay, dose = rng.uniform(900, 9000, rows).round(1), rng.uniform(0, 90, rows).round(3)
-    texts = [f"{value:,.1f}".translate(str.maketrans(",.", ".,")) for value in pay]
-    return pd.DataFrame({"pay": texts, "dose": dose, "sick": ["yes" if p > 4000 else "no" for p in pay]})
-
-
 def test_spellings_are_those_of_texts_in_parquet_files_and_frames(admmnet: Admmnet) -> None:
-    frame = german()
+    rng = np.random.default_rng(4)
+    pay, dose = rng.uniform(900, 9000, 60).round(1), rng.uniform(0, 90, 60).round(3)
+    plain = pd.DataFrame({"pay": pay, "dose": dose, "sick": np.where(pay > 4000, "yes", "no")})
+    frame = plain.assign(pay=[f"{value:,.1f}".translate(str.maketrans(",.", ".,")) for value in pay])
     frame.to_parquet("g.parquet")
-    plain = frame.assign(pay=[float(x.replace(".", "").replace(",", ".")) for x in frame.pay])
-    plain.to_csv("plain.csv", index=False)
+    frame.assign(dose=[str(x).replace(".", ",") for x in dose]).to_csv("g.csv", sep=";", index=False)
     told = admmnet.ok("data", "draft", "g.parquet", "--label", "sick", "-o", "s.toml").out
     assert "its numbers are read as 1.234,5" in told
-    admmnet.ok("data", "check", "g.parquet", "--schema", "s.toml")
     schema = read_schema(Path("s.toml"))["schema"]
     assert (schema["decimal"], schema["thousands"]) == (",", ".")
+    usual = {key: value for key, value in schema.items() if key not in ("decimal", "thousands")}
 
-    def rows_in(data: str, **others: Any) -> Any:
-        return load(DataSettings(data=data, no_test=True, **others), 1, [0]).shards[0][0]
+    def rows_of(given: Any, agents: int = 1, **others: Any) -> Any:
+        request = DataSettings(data="frame", no_test=True, **others)
+        shards = Given("frame", **given).load(request, agents, range(agents)).shards
+        return np.concatenate([shards[i][0] for i in range(agents)])
 
-    X = rows_in("plain.csv", schema={key: v for key, v in schema.items() if key not in ("decimal", "thousands")})
-    np.testing.assert_array_equal(rows_in("g.parquet", schema=schema), X)
-    frame.assign(dose=[str(x).replace(".", ",") for x in frame.dose]).to_csv("g.csv", sep=";", index=False)
-    drafted: dict[str, Any] = {"label": "sick", "no_test": True, "data_dependent": True}
+    X = rows_of({"pool": plain}, schema=usual)
+    np.testing.assert_array_equal(every("g.parquet", no_test=True, schema=schema).shards[0][0], X)
+    drafted: dict[str, Any] = {"label": "sick", "data_dependent": True}
     for data in ("g.parquet", "g.csv"):
-        np.testing.assert_array_equal(load(DataSettings(data=data, separator=";", **drafted), 1, [0]).shards[0][0], X)
-    declared = {"label": "sick", "no_test": True, "schema": schema}
-    for given in (frame, frame.convert_dtypes(), frame.astype({"sick": "category"}), frame.astype(object)):
-        for how in (declared, drafted):
-            records = Given("frame", given).load(DataSettings(data="frame", **how), 1, [0])
-            np.testing.assert_array_equal(records.shards[0][0], X)
-    halves = Given("frame", own={0: frame[:30], 1: frame[30:]})
-    found = halves.load(DataSettings(data="frame", split="shards", **declared), 2, [0, 1])
-    np.testing.assert_array_equal(np.concatenate([found.shards[i][0] for i in (0, 1)]), X)
+        np.testing.assert_array_equal(every(data, no_test=True, separator=";", **drafted).shards[0][0], X)
+    for pool in (frame, frame.convert_dtypes(), frame.astype({"sick": "category"}), frame.astype(object)):
+        for how in ({"schema": schema}, drafted):
+            np.testing.assert_array_equal(rows_of({"pool": pool}, **how), X)
+    np.testing.assert_array_equal(rows_of({"own": {0: frame[:30], 1: frame[30:]}}, 2, split="shards", schema=schema), X)
 
 
-@pytest.mark.parametrize("shards", [False, True])
-def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
-    frame = pd.DataFrame({"a": ["1.234", 2, "5,5"] if shards else ["1.234", 1.234, "5,5"], "y": [0, 1, 1]})
+@pytest.mark.parametrize(
+    "values", [{"pool": ["1.234", 1.234, "5,5"]}, {"own": (["1.234", 2, "5,5"], [1.234, 7.0])}], ids=["pool", "shards"]
+)
+def test_numbers_beside_texts_of_numbers_are_not_guessed(values: dict[str, Any]) -> None:
     columns = {"a": {"kind": "numeric", "low": 0, "high": 9000}}
     schema = {"label": "y", "columns": columns, "decimal": ",", "thousands": "."}
-    given = Given("frame", frame)
-    if shards:
-        given = Given("frame", own={0: frame, 1: pd.DataFrame({"a": [1.234, 7.0], "y": [0, 1]})})
-    settings = DataSettings(data="frame", no_test=True, schema=schema, split="shards" if shards else "iid")
+    frames = [pd.DataFrame({"a": a, "y": [0, 1, 1][: len(a)]}) for a in values.get("own", values.values())]
+    whole = "pool" in values
+    given = Given("frame", frames[0]) if whole else Given("frame", own=dict(enumerate(frames)))
+    settings = DataSettings(data="frame", no_test=True, schema=schema, split="iid" if whole else "shards")
     with pytest.raises(RequestError, match="holds numbers and texts of numbers; decimal = ','"):
-        given.load(settings, 2 if shards else 1, [0])
+        given.load(settings, len(frames), [0])

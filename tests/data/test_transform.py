@@ -14,13 +14,15 @@ from scipy import sparse
 from scipy.stats import kstest
 
 from admmnet import run
-from admmnet.data import DataSettings, Records, load, load_new
+from admmnet.data import DataSettings, load, load_new
 from admmnet.data import rows as transform
 from admmnet.data.given import Given, overlap
 from admmnet.data.rows import draw
 from admmnet.errors import RequestError
+from admmnet.solvers.accurate import WIDE
 from admmnet.types import Matrix
 from tests.data.conftest import Write, every, refusal
+from tests.wide_files import write_wide
 
 RNG = np.random.default_rng(7)
 X = np.round(RNG.normal(0, [1, 10, 100, 1e-3, 5], (60, 5)), 6)
@@ -35,19 +37,6 @@ MATRIX = transform._projection(5, 3, 0)
 def npz(tmp_path: Path) -> str:
     np.savez(tmp_path / "t.npz", X=X, y=Y)
     return str(tmp_path / "t.npz")
-
-
-def unit(rows: Matrix) -> Matrix:
-    """Rows with the intercept, scaled to norm 1."""
-    full = np.column_stack([rows, np.ones(len(rows))])
-    scaled: Matrix = full / np.linalg.norm(full, axis=1)[:, None]
-    return scaled
-
-
-def rows_are(records: Records, expected: Matrix) -> None:
-    """All rows, training and test, are the expected ones in the order of the file."""
-    np.testing.assert_allclose(records.shards[0][0], expected[TRAIN], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(records.X_test, expected[TEST], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +59,10 @@ def test_scales_come_first_then_the_projection_then_the_norm(
     how: dict[str, Any], expected: Matrix, said: str, npz: str
 ) -> None:
     records = every(npz, **how)
-    rows_are(records, unit(expected))
+    full = np.column_stack([expected, np.ones(60)])
+    full /= np.linalg.norm(full, axis=1)[:, None]
+    np.testing.assert_allclose(records.shards[0][0], full[TRAIN], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(records.X_test, full[TEST], rtol=0, atol=1e-14)
     reads = how.get("normalise") == "columns" and "schema" not in how
     assert records.preprocessing == ("data-dependent" if reads else "public-bounds")
     assert any(said in note for note in records.notes)
@@ -179,6 +171,31 @@ def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], write
     assert replace(slim, **arrays) == replace(dense, **arrays)
 
 
+def test_rows_stay_sparse_from_a_public_width_on_and_dense_ones_must_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for filled in (1, 200):  # whatever they hold
+        file = write_wide(tmp_path / f"{filled}.libsvm", rows=6, width=WIDE - 2, filled=filled)
+        dense, slim, flat = (
+            DataSettings(data=file, **how)
+            for how in ({}, {"features": WIDE - 1}, {"features": WIDE, "project": 3})  # the intercept is one more
+        )
+        for settings, expected in ((dense, False), (slim, True), (flat, False)):
+            records = load(settings, 2, [0, 1])
+            held = [*(X for X, _ in records.shards.values()), records.X_test]
+            assert [sparse.issparse(X) for X in held] == [expected] * 3
+    needed = 10.0 * 6 * (WIDE - 1)  # bytes a number
+    monkeypatch.setattr(transform, "free_memory", lambda: needed - 1.0)
+    load(slim, 2, [0, 1])
+    with monkeypatch.context() as patch:
+        patch.setattr(transform, "finished", lambda *_: pytest.fail("rows were made"))
+        told = rf"200.libsvm: 6 dense rows of d = {WIDE - 1:,} features take 0.0 GB, and .*from d = {WIDE:,} on"
+        with pytest.raises(RequestError, match=told):
+            load(dense, 2, [0, 1])
+    monkeypatch.setattr(transform, "free_memory", lambda: needed + 1.0)
+    load(dense, 2, [0, 1])
+
+
 # rows in memory
 
 PLAIN = np.where(np.random.default_rng(0).random((50, 80)) < 0.03, 1.5, 0.0)
@@ -266,7 +283,6 @@ WIDER = sparse.csr_array((SPARSE.data, SPARSE.indices, SPARSE.indptr), shape=(20
     ("test", "train", "known"),
     [
         (Z, Z, True),
-        (Z[:50], Z, True),
         (Z[::3], Z[1:], True),
         (Z.copy(), Z, True),
         (COLUMNS[150:], COLUMNS[:160], True),
@@ -276,7 +292,6 @@ WIDER = sparse.csr_array((SPARSE.data, SPARSE.indices, SPARSE.indptr), shape=(20
         (FRAME.iloc[:100], FRAME, True),
         (FRAME.copy(), FRAME, True),
         (FRAME.assign(a=0.0), FRAME, True),
-        (Z[:150], Z[150:], False),
         (Z[::2], Z[1::2], False),
         (COLUMNS[:150], COLUMNS[150:], False),
         (Z[:50].copy(), Z, False),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
 from tests.command_runs import Admmnet
-from tests.trained_models import SCHEMA, by_hand, people, table_of, trained_on_people
+from tests.trained_models import by_hand, people, table_of
 
 
 @pytest.fixture
@@ -47,19 +46,11 @@ def test_evaluate_prints_what_json_holds(people_run: Path, new: Path, admmnet: A
     facts = admmnet.json(*words)
     figures = ["error", "majority_error", "one_class", "log_loss", "confusion", "per_agent"]
     assert list(facts) == ["run", "task", "metric", "data", *figures]
-    assert list(facts["error"]) == ["consensus", "mean", "std"]
     assert facts["data"] == {"name": "new.csv", "part": "all", "rows": 20, "negative": "no", "positive": "yes"}
     assert [entry["agent"] for entry in facts["per_agent"]] == [0, 1]
     said = admmnet.ok(*words)
     assert said.err == ""
-    for shown in (
-        "data: name new.csv, part all, rows 20, negative no, positive yes",
-        f"error: consensus {100 * facts['error']['consensus']:.2f}%, ",
-        f"majority error: {100 * facts['majority_error']:.2f}%",
-        f"log loss: {facts['log_loss']:.4g}",
-        f"confusion: {', '.join(f'{name} {n}' for name, n in facts['confusion'].items())}".replace("_", " "),
-    ):
-        assert shown in " ".join(said.out.split())
+    assert f"error: consensus {100 * facts['error']['consensus']:.2f}%, " in " ".join(said.out.split())
 
 
 def test_predict_writes_one_line_a_row(people_run: Path, new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
@@ -77,48 +68,39 @@ def test_predict_writes_one_line_a_row(people_run: Path, new: Path, tmp_path: Pa
         assert float(row["probability"]) == pytest.approx(1 / (1 + math.exp(-score)), rel=1e-12)
         assert row["prediction"] == ("yes" if score > 0 else "no")
     assert {row["prediction"] for row in rows} == {"yes", "no"}
-    huge = predict(replace(model, consensus=1e5 * model.consensus), NewData(data=str(new))).probability
-    assert {0.0, 1.0} <= set(np.round(huge, 6).tolist())
     before = new.read_bytes()
     assert "is the file of --data" in admmnet.refused(*words, "-o", new)
     assert new.read_bytes() == before
     assert "cannot write" in admmnet.refused(*words, "-o", tmp_path / "no" / "out.csv")
 
 
-def test_one_agents_vector(new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    folder = trained_on_people(tmp_path, schema=SCHEMA, answer="last")
-    model = read_model(folder)
-    words = ["predict", str(folder), "--data", str(new), "--agent"]
-    for agent in (0, 1):
-        score = [float(row["score"]) for row in table_of(admmnet.ok(*words, agent).out)]
-        np.testing.assert_allclose(score, by_hand(new, 0, 100, model.theta[agent]), rtol=1e-12)
+def test_one_agents_vector(people_run: Path, new: Path, admmnet: Admmnet) -> None:
+    model, words = read_model(people_run), ["predict", str(people_run), "--data", str(new)]
     assert not np.allclose(model.theta[0], model.theta[1], rtol=1e-9)
+    vectors: Any = (([], model.consensus), (["--agent", 0], model.theta[0]), (["--agent", 1], model.theta[1]))
+    for flags, theta in vectors:  # rows are encoded by the declared schema
+        score = [float(row["score"]) for row in table_of(admmnet.ok(*words, *flags).out)]
+        np.testing.assert_allclose(score, by_hand(new, 0, 100, theta), rtol=1e-12)
     for stranger in ("2", "-1"):
-        assert f"--agent {stranger}: the run has the agents 0 to 1" in admmnet.refused(*words, stranger)
+        assert f"--agent {stranger}: the run has the agents 0 to 1" in admmnet.refused(*words, "--agent", stranger)
 
 
-def test_wrong_words(people_run: Path, new: Path, admmnet: Admmnet) -> None:
+def test_wrong_words(people_run: Path, admmnet: Admmnet) -> None:
     assert "Missing option '--data'" in admmnet.refused("evaluate", people_run)
     for words in (("evaluate", "nothing-here", "--data", "census"), ("model", "show", "nothing-here")):
         assert "there is nothing of the name nothing-here: name the folder of a finished run" in admmnet.refused(*words)
     census = (people_run, "--data", "census")
     assert "'--part': 'half' is not one of" in admmnet.refused("evaluate", *census, "--part", "half")
     assert "--label y goes with a csv" in admmnet.refused("predict", *census, "--label", "y")
-    for flag in ("--positive=no", "--features=9", "--no-intercept", "--config=other.toml", "--schema=other.toml"):
-        message = admmnet.refused("evaluate", people_run, "--data", new, flag)
-        assert f"{flag.partition('=')[0]} is gone" in message
 
 
 def test_unfinished_and_damaged_folders(people_run: Path, new: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     copy = Path(shutil.copytree(people_run, tmp_path / "run"))
     model, whole = read_model(copy), (copy / "model.npz").read_bytes()
-    names = np.array(model.feature_names)
-    sound: dict[str, Any] = {"theta": model.theta, "consensus": model.consensus, "feature_names": names}
-    for content in (b"", whole[:200], whole[:-200]):
+    np.savez(tmp_path / "odd.npz", theta=model.theta * np.nan, consensus=model.consensus,
+             feature_names=np.array(model.feature_names))  # fmt: skip
+    for content in (whole[:-200], (tmp_path / "odd.npz").read_bytes()):
         (copy / "model.npz").write_bytes(content)
-        assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
-    for odd in ({"feature_names": names[1:]}, {"theta": model.theta * np.nan}, {"feature_names": names.astype(object)}):
-        np.savez(copy / "model.npz", **sound | odd)
         assert "model.npz is no sound model" in admmnet.refused("predict", copy, "--data", new)
     (copy / "model.npz").unlink()
     assert "has no model.npz: name the folder of a finished run" in admmnet.refused("predict", copy, "--data", new)
@@ -134,9 +116,10 @@ def test_classes_on_the_command_line(tmp_path: Path, admmnet: Admmnet) -> None:
     common: dict[str, Any] = {"schema": {"labels": [0, 1, 2], "features": 2}, "agents": 2, "seed": 1, "epsilon": 50.0}
     for algorithm in ("noisy-gd", "ssp"):
         run(RunConfig(**common, data=data[1], algorithm=algorithm, out=str(tmp_path / algorithm)))
+    facts = admmnet.json("evaluate", tmp_path / "noisy-gd", *data, "--part", "test")
+    assert [*facts["error"]] == ["consensus", "mean", "std", "macro"]
+    assert (facts["classes"], np.sum(facts["confusion"])) == (["0", "1", "2"], 30)
     told = admmnet.ok("evaluate", tmp_path / "noisy-gd", *data, "--part", "test").out
-    assert re.search(r"^error: +consensus .*, macro [0-9.]+%$", told, re.MULTILINE)
-    assert re.search(r"^confusion: +(\(\d+, \d+, \d+\)(, |$)){3}", told, re.MULTILINE)
     assert "of the rows of each class, so many are predicted as each one" in told
     head, first, *_ = admmnet.ok("predict", tmp_path / "noisy-gd", *data).out.splitlines()
     assert head == "row,score,probability,prediction,probability=0,probability=1,probability=2"

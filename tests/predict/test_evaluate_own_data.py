@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
+from sklearn import metrics
 
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
@@ -15,57 +17,35 @@ from tests.people_runs import summary_of
 from tests.trained_models import SCHEMA, people, trained
 
 
-@pytest.fixture(scope="module")
-def private_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 1, "seed": None}
-    folder = tmp_path_factory.mktemp("private") / "run"
-    return trained(folder, **settings, private=True, no_test=True, no_account=True)
-
-
-@pytest.mark.parametrize("answer", ["last", "tail"])
-def test_the_test_part_gives_the_errors_of_the_summary(answer: str, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"topology": "path:3", "rounds": 3, "data_seed": 4, "test_fraction": 0.2}
-    folder = trained(tmp_path / "run", answer=answer, **settings)
-    found, said = evaluate(read_model(folder), NewData(data="census")), summary_of(folder)
-    assert found["data"]["rows"] == said["data"]["test"] == 9768
-    assert {key: said["test_error"][key] for key in ("consensus", "mean", "std")} == found["error"]
-    assert [e["error"] for e in found["per_agent"]] == [e["test_error"] for e in said["per_agent"]]
-    assert found["error"]["std"] > 0
-
-
-def test_every_figure_from_its_definition(census_run: Path) -> None:
-    model, said = read_model(census_run), summary_of(census_run)  # an unseeded run
+def test_figures_of_the_test_part_are_those_of_the_summary_and_of_scikit_learn(census_run: Path) -> None:
+    """Of a run without a seed, at all of its agents."""
+    model, said = read_model(census_run), summary_of(census_run)
     found = evaluate(model, NewData(data="census"))
-    assert {key: said["test_error"][key] for key in ("consensus", "mean", "std")} == found["error"]
-    records = load(DataSettings(data_seed=4), 3, [])
-    score, positive = records.X_test @ model.consensus, records.y_test > 0
-    probability = 1 / (1 + np.exp(-score))
-    loss = -np.mean(np.log(np.where(positive, probability, 1 - probability)))
-    assert found["log_loss"] == pytest.approx(loss, rel=1e-10)
-    assert found["majority_error"] == pytest.approx(min(positive.mean(), 1 - positive.mean()), rel=1e-12)
-    counts = found["confusion"]
-    assert counts == {
-        "true_positive": np.sum((score > 0) & positive),
-        "false_positive": np.sum((score > 0) & ~positive),
-        "true_negative": np.sum((score <= 0) & ~positive),
-        "false_negative": np.sum((score <= 0) & positive),
-    }
-    wrong = counts["false_positive"] + counts["false_negative"]
-    assert found["error"]["consensus"] == pytest.approx(wrong / found["data"]["rows"], rel=1e-12)
-    assert (found["data"]["negative"], found["data"]["positive"]) == ("low", "high")
+    assert found["data"] == {"name": "census", "part": "test", "rows": 9768, "negative": "low", "positive": "high"}
+    assert found["error"] == {key: said["test_error"][key] for key in ("consensus", "mean", "std")}
+    assert found["error"]["std"] > 0
+    assert [e["error"] for e in found["per_agent"]] == [e["test_error"] for e in said["per_agent"]]
+    records = load(DataSettings(data_seed=4, test_fraction=0.2), 3, [])
+    score, y = records.X_test @ model.consensus, records.y_test
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(y, expit(score)), rel=1e-10)
+    assert found["majority_error"] == pytest.approx(min(np.mean(y > 0), np.mean(y < 0)), rel=1e-12)
+    names = ("true_negative", "false_positive", "false_negative", "true_positive")
+    counts = metrics.confusion_matrix(y, np.where(score > 0, 1, -1)).ravel().tolist()
+    assert found["confusion"] == dict(zip(names, counts, strict=True))
 
 
-@pytest.mark.parametrize("part", ["train", "all"])
-def test_training_records_of_a_private_run_must_be_public(part: str, private_run: Path, admmnet: Admmnet) -> None:
-    words = ("evaluate", private_run, "--data", "census", "--part", part)
-    message = admmnet.refused(*words)
-    assert f"--part {part} takes in records that the run was trained on" in message
-    assert "pays for that; pass --public if the records are public" in message  # there is no test part
-    assert admmnet.json(*words, "--public")["data"] | {"part": part} == {
-        "name": "census", "part": part, "rows": 48_842, "negative": "low", "positive": "high"
-    }  # fmt: skip
+def test_training_records_of_a_private_run_must_be_public(tmp_path: Path, admmnet: Admmnet) -> None:
+    settings: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 1, "seed": None}
+    private = {"private": True, "no_test": True, "no_account": True}
+    words = ("evaluate", trained(tmp_path / "run", **settings, **private), "--data", "census")
+    for part in ("train", "all"):
+        message = admmnet.refused(*words, "--part", part)
+        assert f"--part {part} takes in records that the run was trained on" in message
+        assert "pays for that; pass --public if the records are public" in message  # there is no test part
+        facts = admmnet.json(*words, "--part", part, "--public")["data"]
+        assert (facts["part"], facts["rows"]) == (part, 48_842)
     for more in ((), ("--part", "test")):
-        assert "had no test records: name a file of others" in admmnet.refused(*words[:4], *more)
+        assert "had no test records: name a file of others" in admmnet.refused(*words, *more)
 
 
 def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None:
@@ -98,20 +78,16 @@ def test_the_training_file_is_known_under_other_names(tmp_path: Path, admmnet: A
 
 def test_files_of_one_agent_each(tmp_path: Path, admmnet: Admmnet) -> None:
     for agent in range(2):
-        people(tmp_path / f"site-{agent}.csv", 30, agent, 20, 90)
-    test = people(tmp_path / "test.csv", 40, 2, 20, 90)
-    pattern = str(tmp_path / "site-{agent}.csv")
+        own = people(tmp_path / f"site-{agent}.csv", 30, agent, 20, 90)
+    pattern, test = str(tmp_path / "site-{agent}.csv"), people(tmp_path / "test.csv", 40, 2, 20, 90)
     private: dict[str, Any] = {"algorithm": "pp-admm", "seed": None, "no_account": True, "epsilon": 50.0}
     folder = trained(tmp_path / "run", data=pattern, test=str(test), schema=SCHEMA, **private)
-    error = evaluate(read_model(folder), NewData(data=str(test)))["error"]
-    assert error == {key: summary_of(folder)["test_error"][key] for key in error}
-    message = admmnet.refused("evaluate", folder, "--data", tmp_path / "site-1.csv")
+    assert evaluate(read_model(folder), NewData(data=str(test)))["data"]["rows"] == 40
+    message = admmnet.refused("evaluate", folder, "--data", own)
     assert "site-1.csv takes in records that the run was trained on" in message
     assert "--part test" not in message  # nothing was drawn from this file
     assert "name one file, without {agent}" in admmnet.refused("evaluate", folder, "--data", pattern)
-    assert "taken whole, drop --part" in admmnet.refused(
-        "evaluate", folder, "--data", tmp_path / "site-1.csv", "--part", "test"
-    )
+    assert "taken whole, drop --part" in admmnet.refused("evaluate", folder, "--data", own, "--part", "test")
 
 
 def test_a_part_needs_a_draw(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from admmnet import RunConfig, run
+from admmnet import run
 from admmnet.predict.model import read_model
 from admmnet.predict.noise import noise_of
 from tests.command_runs import Admmnet
@@ -20,6 +20,10 @@ from tests.people_runs import seal
 from tests.trained_models import SCHEMA, people, table_of, trained, trained_on_people
 
 FILE = ROOT / "docs" / "read_model.py"
+PARTS = ("coefficients", "intercept"), ("deviation", "intercept_deviation")
+ANIMALS = np.array(["ape", "bee", "cat"])
+RAW = [("?", "a"), ("1e9", "c"), ("-inf", "b"), ("17.25", "a")]
+"""Ages and wards, some of which are no numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -37,46 +41,31 @@ def test_show_and_the_export_hold_what_json_holds(people_run: Path, tmp_path: Pa
     facts = admmnet.json("model", "show", people_run)
     model, noise = read_model(people_run), noise_of(read_model(people_run))
     assert noise.deviation is not None
-    names = {row["feature"]: row for row in facts["coefficients"]}
+    rows, names = facts["coefficients"], {row["feature"]: row for row in facts["coefficients"]}
     for name, value, deviation in zip(model.feature_names, model.consensus, noise.deviation, strict=True):
-        assert names[name]["coefficient"] == value
-        assert names[name]["deviation"] == deviation
-        assert names[name]["beyond"] == (abs(value) > 2.0 * deviation)
-    sizes = [abs(row["coefficient"]) for row in facts["coefficients"]]
-    assert sizes == sorted(sizes, reverse=True)
-    assert facts["beyond"] == sum(row["beyond"] for row in facts["coefficients"])
+        own = {"coefficient": value, "deviation": deviation, "beyond": abs(value) > 2.0 * deviation}
+        assert names[name] == {"feature": name, **own}
+    assert rows == sorted(rows, key=lambda row: -abs(row["coefficient"]))
+    assert facts["beyond"] == sum(row["beyond"] for row in rows)
     assert facts["beyond_of_noise"] == pytest.approx(0.0455 * len(names), rel=1e-3)
     assert facts["labels"] == ["no", "yes"]
     admmnet.ok("model", "export", people_run, "-o", tmp_path / "model.json")
     held = json.loads((tmp_path / "model.json").read_text())
-    exported = zip(
-        [*held["features"], "intercept"],
-        [*held["coefficients"][0], *held["intercept"]],
-        [*held["deviation"][0], *held["intercept_deviation"]],
-        strict=True,
-    )
-    assert {name: own for name, *own in exported} == {
-        name: [row["coefficient"], row["deviation"]] for name, row in names.items()
-    }
+    found = [[*held[key][0], *held[last]] for key, last in PARTS]
+    assert [*held["features"], "intercept"] == list(model.feature_names)
+    assert found == [model.consensus.tolist(), noise.deviation.tolist()]
     said = admmnet.ok("model", "show", people_run, "--top", "2")
     assert said.err == ""
-    shown = [row["feature"] for row in facts["coefficients"]]
-    assert all(name in said.out for name in shown[:2])
-    assert not any(f" {name} " in said.out for name in shown[2:])
+    assert [f" {row['feature']} " in said.out for row in rows] == [True] * 2 + [False] * (len(rows) - 2)
     assert f"2 of {len(names)} coefficients" in said.out
     assert "known at most" in said.out
-    assert "deviation: standard deviation of the privacy noise in a coefficient" in said.out
-    rows = [line.split() for line in said.out.splitlines() if line.strip().startswith(tuple(shown[:2]))]
-    assert [row[-1] for row in rows] == [{True: "yes", False: "no"}[row["beyond"]] for row in facts["coefficients"][:2]]
     assert "eq. (104)" in said.out
-    assert "'yes' is predicted where the score is positive, else 'no'" in said.out
 
 
 def test_pure_noise_is_seen_as_such(tmp_path: Path, admmnet: Admmnet) -> None:
-    data = str(people(tmp_path / "train.csv", 60, 0, 20, 90))
-    out = str(tmp_path / "run")
-    run(RunConfig(data=data, schema=SCHEMA, algorithm="noisy-gd", epsilon=0.01, delta=1e-4, seed=1, out=out))
-    said = admmnet.ok("model", "show", out).out
+    how = {"data": str(people(tmp_path / "train.csv", 60, 0, 20, 90)), "schema": SCHEMA, "seed": 1, "rounds": "auto"}
+    folder = trained(tmp_path / "run", algorithm="noisy-gd", epsilon=0.01, delta=1e-4, **how)
+    said = admmnet.ok("model", "show", folder).out
     assert "beyond: 0" in " ".join(said.split())
     assert "none of them can be told from noise" in said
 
@@ -84,24 +73,18 @@ def test_pure_noise_is_seen_as_such(tmp_path: Path, admmnet: Admmnet) -> None:
 def test_agents_classes_targets_and_no_noise(tmp_path: Path, admmnet: Admmnet) -> None:
     stream = np.random.default_rng(1)
     X = stream.standard_normal((300, 3))
-    kinds = np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    np.savez(tmp_path / "classes.npz", X=X, y=kinds)
+    np.savez(tmp_path / "classes.npz", X=X, y=ANIMALS[np.digitize(X[:, 0], [-0.5, 0.5])])
     np.savez(tmp_path / "real.npz", X=X, y=50.0 + 10.0 * X[:, 0])
-    given: dict[str, Any] = {"topology": "ring:3", "epsilon": 50.0, "delta": 1e-3, "seed": 0, "algorithm": "ssp"}
-    schemas = {"classes": {"labels": ["ape", "bee", "cat"], "features": 3}, "real": {"targets": [0, 80], "features": 3}}
-    for name, schema in schemas.items():
-        run(RunConfig(**given, data=str(tmp_path / f"{name}.npz"), schema=schema, out=str(tmp_path / name)))
-    said = admmnet.ok("model", "show", tmp_path / "classes", "--agent", "1").out
-    assert "agent 1" in said
-    assert "12 of 12" in said
-    assert said.count(" bee ") == 4
-    assert "known about" in said
-    assert "eq. (105)" in said
-    assert "the class of the largest score" in said
+    given: dict[str, Any] = {"rounds": "auto", "epsilon": 50.0, "delta": 1e-3, "algorithm": "ssp"}
+    for name, schema in {"classes": {"labels": ANIMALS.tolist()}, "real": {"targets": [0, 80]}}.items():
+        trained(tmp_path / name, **given, data=str(tmp_path / f"{name}.npz"), schema={"features": 3, **schema})
+    facts = admmnet.json("model", "show", tmp_path / "classes", "--agent", "1")
+    assert facts["vector"] == "agent 1"
+    assert [row["class"] for row in facts["coefficients"]].count("bee") == 4
+    assert (facts["noise"]["known"], facts["noise"]["equation"]) == ("about", "(105)")
+    assert admmnet.ok("model", "show", tmp_path / "classes", "--agent", "1").out.count(" bee ") == 4
     assert "score times 40 plus 40" in admmnet.ok("model", "show", tmp_path / "real").out
-    plain = trained(tmp_path / "plain")
-    said = admmnet.ok("model", "show", plain, "--top", "3").out
-    assert "known none added" in said
+    said = admmnet.ok("model", "show", trained(tmp_path / "plain", rounds=3), "--top", "3").out
     assert "admm adds no noise" in said
     assert "standard deviation" not in said
 
@@ -183,64 +166,62 @@ def test_the_page_s_numpy_predicts_as_admmnet_does(
         page["features"]({"age": "40", "ward": "z"})
 
 
-def odd(data: Path, cells: list[tuple[str, str]]) -> Path:
-    """The file with other ages and wards from its third record on."""
+WARDS = {"kind": "categorical", "column": "ward"}
+SCALES: dict[str, dict[str, Any]] = {
+    "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0, "missing": 20.0},
+    "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log", "missing": "indicator"},
+    "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01, "missing": 20.0},
+    "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70], "missing": "indicator"},
+    "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
+    "gone-ward": {**WARDS, "categories": ["a", "b"], "other": True, "missing": "indicator"},
+    "as-b": {**WARDS, "categories": ["a", "b", "c"], "missing": "b"},
+}
+KINDS: dict[str, Any] = {key: SCHEMA[key] for key in ("label", "labels", "drop")} | {"numeric": ["age"]}
+CLOSED = {"columns": {"ward": {"kind": "categorical", "categories": ["a", "b", "c"]}}}
+
+
+@pytest.mark.parametrize(
+    ("cells", "how"),
+    [
+        ([("", "a"), ("41", "?"), ("NA", "")], {"schema": SCHEMA | {"columns": SCALES}}),
+        (RAW, {"encode": "private", "epsilon": 0.01, "schema": KINDS | CLOSED}),
+        (RAW, {"encode": "private", "epsilon": 8.0, "schema": KINDS | {"categorical": ["ward"]}}),
+    ],
+    ids=["declared", "drowned", "measured"],
+)
+def test_every_kind_of_column(
+    cells: list[tuple[str, str]], how: dict[str, Any], tmp_path: Path, admmnet: Admmnet
+) -> None:
+    data = people(tmp_path / "train.csv", 1200, 0, 5, 95)
     lines = data.read_text().splitlines()
-    for k, pair in enumerate(cells, start=3):
-        lines[k] = ",".join(("0", *pair, "no"))
+    lines[3 : 3 + len(cells)] = [f"0,{age},{ward},no" for age, ward in cells]
     data.write_text("\n".join(lines) + "\n")
-    return data
-
-
-@pytest.mark.parametrize("kinds", [{}, {"columns": {"ward": {"kind": "categorical", "categories": ["a", "b", "c"]}}}])
-@pytest.mark.parametrize("epsilon", [0.01, 8.0], ids=["drowned", "measured"])
-def test_columns_that_were_measured(kinds: dict[str, Any], epsilon: float, tmp_path: Path, admmnet: Admmnet) -> None:
-    cells = [("?", "a"), ("1e9", "c"), ("-inf", "b"), ("17.25", "a")]
-    data = odd(people(tmp_path / "train.csv", 1200, 0, 5, 95), cells)
-    schema = {key: SCHEMA[key] for key in ("label", "labels", "drop")} | {"numeric": ["age"]} | kinds
-    schema |= {} if kinds else {"categorical": ["ward"]}
-    how: dict[str, Any] = {"data": str(data), "schema": schema, "epsilon": epsilon, "delta": 1e-4, "rounds": 2}
-    folder = trained(tmp_path / "run", algorithm="noisy-gd", encode="private", **how)
+    folder = trained(tmp_path / "run", data=str(data), algorithm="noisy-gd", delta=1e-4, **{"rounds": 2, **how})
     page = agreeing(folder, data, tmp_path, admmnet)
+    assert len(page["model"]["features"]) == len(read_model(folder).feature_names) - 1
     with pytest.raises(ValueError, match="31,1"):
         page["features"]({"age": "31,1", "ward": "a"})
 
 
-def test_every_scale_of_the_schema(tmp_path: Path, admmnet: Admmnet) -> None:
-    wards = {"kind": "categorical", "column": "ward"}
-    columns: dict[str, dict[str, Any]] = {
-        "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0, "missing": 20.0},
-        "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log", "missing": "indicator"},
-        "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01, "missing": 20.0},
-        "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70], "missing": "indicator"},
-        "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
-        "gone-ward": {**wards, "categories": ["a", "b"], "other": True, "missing": "indicator"},
-        "as-b": {**wards, "categories": ["a", "b", "c"], "missing": "b"},
-    }
-    data = odd(people(tmp_path / "train.csv", 120, 0, 5, 95), [("", "a"), ("41", "?"), ("NA", "")])
-    folder = trained(tmp_path / "run", data=str(data), schema={**SCHEMA, "columns": columns})
-    page = agreeing(folder, data, tmp_path, admmnet)
-    assert page["model"]["features"] == list(read_model(folder).feature_names[:-1])
+WIDTH: dict[str, Any] = {"features": 4}
 
 
-@pytest.mark.parametrize("kind", ["classes", "real", "no intercept", "as they are", "measured"])
-def test_models_of_other_labels_and_rows(kind: str, tmp_path: Path, admmnet: Admmnet) -> None:
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("classes", {"schema": WIDTH | {"labels": ANIMALS.tolist()}}),
+        ("real", {"schema": WIDTH | {"targets": [0, 80]}, "centre": "30"}),
+        ("no intercept", {"schema": WIDTH, "no_intercept": True}),
+        ("as they are", {"schema": WIDTH, "no_intercept": True, "normalise": "none"}),
+        ("measured", {"schema": WIDTH, "encode": "private"}),
+    ],
+)
+def test_models_of_other_labels_and_rows(kind: str, how: dict[str, Any], tmp_path: Path, admmnet: Admmnet) -> None:
     X = np.random.default_rng(2).standard_normal((300, 4)) / (10.0 if kind == "as they are" else 1.0)
-    labels: dict[str, Any] = {
-        "classes": np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])],
-        "real": 50.0 + 10.0 * X[:, 0],
-    }
+    labels = {"classes": ANIMALS[np.digitize(X[:, 0], [-0.5, 0.5])], "real": 50.0 + 10.0 * X[:, 0]}
     data = tmp_path / "data.npz"
     np.savez(data, X=X, y=labels.get(kind, np.where(X[:, 0] > 0.0, 1, -1)))
-    more: dict[str, Any] = {
-        "classes": {"schema": {"features": 4, "labels": ["ape", "bee", "cat"]}},
-        "real": {"schema": {"features": 4, "targets": [0, 80]}, "centre": "30"},
-        "no intercept": {"no_intercept": True, "schema": {"features": 4}},
-        "as they are": {"no_intercept": True, "normalise": "none", "schema": {"features": 4}},
-        "measured": {"encode": "private", "schema": {"features": 4}},
-    }
-    how: dict[str, Any] = {"algorithm": "noisy-gd", "epsilon": 20.0, "delta": 1e-3, "data": str(data), **more[kind]}
-    folder = trained(tmp_path / "run", **how)
+    folder = trained(tmp_path / "run", algorithm="noisy-gd", epsilon=20.0, delta=1e-3, data=str(data), **how)
     agreeing(folder, data, tmp_path, admmnet)
     assert ("in a row as it is;" in admmnet.ok("model", "show", folder).out) == (kind == "as they are")
 

@@ -46,7 +46,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def made(files: dict[str, str], folder: Path, seed: int, task: str = "binary", **settings: Any) -> Model:
     network: dict[str, Any] = {"topology": "ring:5"}
-    if settings["algorithm"] == "dp-sgd":
+    if settings["algorithm"] in ("dp-sgd", "sgd"):
         network = {}
     if settings["algorithm"] in ("noisy-gd", "pp-admm"):
         network |= {"whiten": "off"}  # whose matrix differs from seed to seed
@@ -80,23 +80,20 @@ def test_the_spread_over_seeds_is_what_is_stated(case: dict[str, Any], files: di
     assert (own == stated.deviation).all()  # all agents hold the average
 
 
-BRIEF: dict[str, dict[str, Any]] = {"pp-admm": {"rounds": 2}, "dp-sgd": {"epochs": 1}}
-
-
-@pytest.mark.parametrize("algorithm", BRIEF)
-def test_where_no_bound_is_stated_it_says_so(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    found = noise_of(made(files, tmp_path / "run", 0, algorithm=algorithm, **BRIEF[algorithm]))
-    assert found.deviation is None
-    assert found.reason == f"no bound is stated for {algorithm}: noisy-gd and ssp have one"
-
-
-@pytest.mark.parametrize("algorithm", ["admm", "sgd"])
-def test_a_method_without_privacy_adds_none(algorithm: str, files: dict[str, str], tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run(RunConfig(algorithm=algorithm, data=files["binary"], schema={"features": WIDTH}, seed=0, out=str(out)))
-    found = noise_of(read_model(out))
-    assert found.deviation is not None
-    assert not found.deviation.any()
+@pytest.mark.parametrize(
+    ("algorithm", "brief"),
+    [("pp-admm", {"rounds": 2}), ("dp-sgd", {"epochs": 1}), ("admm", {"rounds": 2}), ("sgd", {"epochs": 1})],
+)
+def test_other_methods_have_no_bound_or_no_noise(
+    algorithm: str, brief: dict[str, Any], files: dict[str, str], tmp_path: Path
+) -> None:
+    found = noise_of(made(files, tmp_path / "run", 0, algorithm=algorithm, **brief))
+    if algorithm in ("admm", "sgd"):
+        assert found.deviation is not None
+        assert not found.deviation.any()
+    else:
+        assert found.deviation is None
+        assert found.reason == f"no bound is stated for {algorithm}: noisy-gd and ssp have one"
 
 
 def test_the_response_of_the_descent_is_that_of_its_steps() -> None:

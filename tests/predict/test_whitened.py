@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
+import re
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from admmnet.predict.noise import coefficients, noise_of
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
 from tests.command_runs import Admmnet
+from tests.people_runs import summary_of
 from tests.predict.test_model_commands import agreeing, predicted
 from tests.trained_models import SCHEMA, people, table_of, trained
 
@@ -30,25 +30,17 @@ def whitened(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained(folder / "run", data=str(data), test=str(test), schema=SCHEMA, topology="ring:3", **settings)
 
 
-def test_new_rows_are_whitened_as_the_run_s(whitened: Path, admmnet: Admmnet) -> None:
-    test, error = whitened.parent / "test.csv", json.loads((whitened / "summary.json").read_text())["test_error"]
-    found = evaluate(read_model(whitened), NewData(data=str(test)))["error"]
+def test_new_rows_are_whitened_as_the_run_s(whitened: Path) -> None:
+    model, new = read_model(whitened), NewData(data=str(whitened.parent / "test.csv"))
+    error = summary_of(whitened)["test_error"]
+    found = evaluate(model, new)["error"]
     assert (found["consensus"], found["mean"]) == (error["consensus"], error["mean"])
-    said = [row["prediction"] for row in predicted(whitened, test, admmnet)]
-    truth = [row["sick"] for row in table_of(test.read_text())]
-    assert np.mean([a != b for a, b in zip(said, truth, strict=True)]) == error["consensus"]
-    model = read_model(whitened)
-    plain = dataclasses.replace(model, found=Found())
-    assert evaluate(plain, NewData(data=str(test)))["error"]["consensus"] != error["consensus"]
+    assert evaluate(dataclasses.replace(model, found=Found()), new)["error"]["consensus"] != error["consensus"]
 
 
 def test_coefficients_are_those_of_the_features(whitened: Path, admmnet: Admmnet) -> None:
-    model = read_model(whitened)
-    A, deviation, new = (
-        model.found.whitening,
-        noise_of(model).deviation,
-        NewData(data=str(whitened.parent / "test.csv")),
-    )
+    model, new = read_model(whitened), NewData(data=str(whitened.parent / "test.csv"))
+    A, deviation = model.found.whitening, noise_of(model).deviation
     assert A is not None
     assert deviation is not None
     facts = coefficients(model)
@@ -80,44 +72,30 @@ def test_the_page_s_numpy_predicts_for_whitened_rows(whitened: Path, tmp_path: P
     assert page["model"]["format"] == "admmnet-model 2", "a reader of the first would leave the whitening out"
 
 
-def test_a_folder_without_its_matrix_is_refused(whitened: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    folder = Path(shutil.copytree(whitened, tmp_path / "run"))
-    (folder / "whitening.npy").unlink()
-    data = whitened.parent / "test.csv"
-    assert "take the original run folder" in admmnet.refused("predict", folder, "--data", data)
-
-
 KINDS = {"label": "sick", "labels": ["no", "yes"], "drop": ["id"], "numeric": ["age"], "categorical": ["ward"]}
 
 
-@pytest.mark.parametrize("whiten", ["on", "off"])
-def test_a_raw_file_in_predictions_out(whiten: str, tmp_path: Path, admmnet: Admmnet) -> None:
+def test_a_raw_file_in_predictions_out(tmp_path: Path, admmnet: Admmnet) -> None:
     data, test = people(tmp_path / "train.csv", 400, 0, 20, 90), people(tmp_path / "test.csv", 90, 1, 20, 90)
     lines = test.read_text().splitlines()
     for k, age in enumerate(("", "1e300", "NA", "-5"), start=1):
-        number, _, *rest = lines[k].split(",")
-        lines[k] = ",".join((number, age, *rest))
+        lines[k] = re.sub(",[^,]*", f",{age}", lines[k], count=1)
     test.write_text("\n".join(lines) + "\n")
     settings = {"algorithm": "noisy-gd", "encode": "private", "epsilon": 50.0, "delta": 1e-3, "rounds": 6}
     files = {"data": str(data), "test": str(test), "schema": KINDS, "topology": "ring:3"}
-    folder = trained(tmp_path / "run", **files, whiten=whiten, **settings)
-    error = json.loads((folder / "summary.json").read_text())["test_error"]["consensus"]
+    folder = trained(tmp_path / "run", **files, whiten="on", **settings)
+    error = summary_of(folder)["test_error"]["consensus"]
     assert error < 0.4
     said = [row["prediction"] for row in predicted(folder, test, admmnet)]
     truth = [row["sick"] for row in table_of(test.read_text())]
     assert np.mean([a != b for a, b in zip(said, truth, strict=True)]) == error
     assert evaluate(read_model(folder), NewData(data=str(test)))["error"]["consensus"] == error
     bare = test.with_name("bare.csv")
-    bare.write_text("\n".join(",".join(reversed(line.split(",")[:-1])) for line in lines) + "\n")
-    assert [row["prediction"] for row in predicted(folder, bare, admmnet)] == said, "other order, no labels"
-    semicolons = ("--data", test.with_name("semicolons.csv"), "--separator", ";")
-    Path(semicolons[1]).write_text(test.read_text().replace(",", ";").replace("1e300", "31,1"))
-    assert "give --separator ';'" in admmnet.refused("predict", folder, *semicolons[:2])
+    bare.write_text("\n".join(";".join(reversed(line.split(",")[:-1])) for line in lines) + "\n")
+    words = ("predict", folder, "--data", bare, "--separator", ";")  # other order, no labels, other marks
+    assert [row["prediction"] for row in table_of(admmnet.ok(*words).out)] == said
+    bare.write_text(test.read_text().replace(",", ";").replace("1e300", "31,1"))
     for command in ("predict", "evaluate"):  # such a text would count as missing without a word
-        told = admmnet.refused(command, folder, *semicolons)
-        assert "line 3, column 'age': '31,1' is no number" in told
-        assert "declare decimal" in told
-    Path(semicolons[1]).write_text(test.read_text().replace(",", ";"))
-    admmnet.ok("evaluate", folder, *map(str, semicolons))
+        assert "line 3, column 'age': '31,1' is no number; declare decimal" in admmnet.refused(command, *words[1:])
     names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}
     assert {"age=20%", "age", "age=missing", "ward#3", "intercept"} <= names

@@ -62,28 +62,23 @@ def faults(**settings: Any) -> list[str]:
     return list(found.faults)
 
 
-@pytest.mark.parametrize("name", ["t.csv", "quoted.csv"])
-def test_every_fault_of_a_csv_file(name: str) -> None:
-    found = faults(data=name, label="y", positive="yes")
+def test_every_fault_of_a_csv_file() -> None:
+    found = faults(data="t.csv", label="y", positive="yes")
     starts = [
-        ", line 5: 2 values, expected 3",
-        ", line 4, column 'y': undeclared label 'maybe'; the labels are 'no' and 'yes'",
-        ", line 3, column 'a': 'Alice' is no number",
-        ", line 4, column 'b': 'nan' is not finite",
+        "t.csv, line 5: 2 values, expected 3",
+        "t.csv, line 4, column 'y': undeclared label 'maybe'; the labels are 'no' and 'yes'",
+        "t.csv, line 3, column 'a': 'Alice' is no number",
+        "t.csv, line 4, column 'b': 'nan' is not finite",
     ]
-    assert [fault.startswith(name + start) for fault, start in zip(found, starts, strict=True)] == [True] * 4
+    assert [fault.startswith(start) for fault, start in zip(found, starts, strict=True)] == [True] * 4
     assert found[2].endswith("(2 rows have it)")
     columns = {
         "a": {"kind": "numeric", "low": 0, "high": 9},
         "b": {"kind": "categorical", "categories": ["2", "3", "6", "7"]},
     }
-    found = faults(data=name, schema=SHORT | {"columns": columns})
-    assert [fault.partition(": ")[2][:20] for fault in found] == [
-        "2 values, expected 3",
-        "undeclared label 'ma",
-        "'Alice' is no number",
-        "undeclared category ",
-    ]
+    found = faults(data="quoted.csv", schema=SHORT | {"columns": columns})
+    words = ["2 values", "undeclared label 'maybe'", "'Alice' is no number", "undeclared category 'nan'"]
+    assert [word in fault for fault, word in zip(found, words, strict=True)] == [True] * 4
 
 
 def test_a_missing_label_column_is_the_one_fault() -> None:

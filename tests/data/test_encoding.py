@@ -99,29 +99,18 @@ def test_every_cell_becomes_the_features_that_are_declared(write: Write) -> None
 
 
 @pytest.mark.parametrize(
-    ("column", "cell", "words"),
+    ("text", "words"),
     [
-        ("colour", "green", "line 3, column 'colour': undeclared category 'green'; add it .* other = true"),
-        ("colour", "?", "undeclared category '\\?'"),
-        ("age", "", "column 'age': '' is no number but a missing value; fill it in, or declare missing ="),
-        ("age", "inf", "column 'age': 'inf' is not finite"),
-        ("sick", "maybe", "column 'sick': undeclared label 'maybe'; the labels are 'no' and 'yes'"),
+        ("1,A,A\n2,?,A\n", "line 3, column 'w': missing value '?'; remove"),
+        ("NA,A,A\n", "column 'a': 'NA' is no number but a missing value"),
+        ("1,A,A\n1,A,?\n", "line 3, column 'c': undeclared category '?'; add it"),
+        ("1,C,C\n", "line 2, column 'c': undeclared category 'C'; add it"),
     ],
 )
-def test_cells_outside_the_schema_are_refused_with_their_line(column: str, cell: str, words: str, write: Write) -> None:
-    rows, labels = drawn(4)
-    if column == "sick":
-        labels[1] = cell
-    else:
-        rows[1][column] = cell
-    with pytest.raises(DataError, match=words):
-        every(write("t.csv", written(rows, labels)), schema=SCHEMA)
-
-
-def test_a_missing_value_may_be_refused_where_others_share_a_feature(write: Write) -> None:
-    columns = {"w": WARD | {"missing": "refuse", "other": True}, "a": NUMBER | {"missing": "refuse"}}
-    for text, words in (("a,w,y\n1,A,1\n2,?,0\n", "missing value '?'; remove"), ("a,w,y\nNA,A,1\n", "a missing value")):
-        assert words in refusal(write("t.csv", text), schema={"label": "y", "columns": columns})
+def test_cells_outside_the_schema_are_refused_with_their_line(text: str, words: str, write: Write) -> None:
+    rules = {"a": NUMBER | {"missing": "refuse"}, "w": WARD | {"missing": "refuse", "other": True}, "c": WARD}
+    lines = "".join(f"{line},{k % 2}\n" for k, line in enumerate(text.splitlines()))
+    assert words in refusal(write("t.csv", "a,w,c,y\n" + lines), schema={"label": "y", "columns": rules})
 
 
 def test_columns_are_declared_or_dropped(write: Write) -> None:
@@ -196,36 +185,31 @@ OPEN = {"a": {"kind": "categorical"}}
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "others", "words"),
+    ("row", "others", "words"),
     [
-        ("o-0.svm", "1 1:1\n", {}, "the width must be declared, with --features D or data.schema.features"),
-        ("o-0.csv", "a,y\nx,1\n", {"label": "y", "schema": {"columns": OPEN}}, r"a\.categories must be declared"),
-        (
-            "o-0.csv",
-            "a,y\n1,1\n",
-            {"label": "y", "schema": {"columns": {"a": {"kind": "numeric"}}}},
-            r"data\.schema\.columns\.a\.low and \.high must be declared",
-        ),
-        ("o-0.csv", "a,y\n1,u\n", {"label": "y", "positive": "u"}, r"declare both, labels ="),
-        ("o-0.csv", "a,y\n1,u\n", {"label": "y", "task": "classes"}, r"leaves the labels.*declare labels = \[\.\.\.\]"),
-        ("o-0.csv", "a,y\n1,7\n", {"label": "y", "task": "real"}, r"leaves the labels.*declare targets ="),
-        ("o-0.csv", "a,y\n1,u\n", {"label": "y"}, r"labels must be -1/\+1 or 0/1, else name them"),
-        ("o-0.csv", "a,y\n1,1\n", {"label": "y", "normalise": "columns"}, "columns would be read .* declare scales"),
-        ("o-0.csv", "a,y\n1,1\n", {"schema": {"label": "y", "targets": [0, 1]}, "centre": "mean"}, "declare centre"),
-        ("o-0.csv", "a,y\n1,1\n", {"label": "y", "no_test": True}, r"declare every column in \[data\.schema"),
-        (
-            "o-0.csv",
-            "",
-            {"label": "y", "no_test": True, "schema": {"columns": OPEN}},
-            r"a\.categories must be declared",
-        ),
-        ("o-0.npz", "", {"no_test": True}, "give the number of features with --features D"),
+        ("x,1", {"schema": {"columns": OPEN}}, r"a\.categories must be declared"),
+        ("1,1", {"schema": {"columns": {"a": {"kind": "numeric"}}}}, r"columns\.a\.low and \.high must be declared"),
+        ("1,u", {"positive": "u"}, r"declare both, labels ="),
+        ("1,u", {"task": "classes"}, r"leaves the labels.*declare labels = \[\.\.\.\]"),
+        ("1,7", {"task": "real"}, r"leaves the labels.*declare targets ="),
+        ("1,u", {}, r"labels must be -1/\+1 or 0/1, else name them"),
+        ("1,1", {"normalise": "columns"}, "columns would be read .* declare scales"),
+        ("1,1", {"schema": {"targets": [0, 1]}, "centre": "mean"}, "declare centre"),
+        ("1,1", {"no_test": True}, r"declare every column in \[data\.schema"),
+        ("1,1", {"no_test": True, "schema": {"columns": OPEN}}, r"a\.categories must be declared"),
     ],
 )
 def test_files_of_one_agent_each_read_nothing_from_rows(
-    name: str, text: str, others: dict[str, Any], words: str, write: Write
+    row: str, others: dict[str, Any], words: str, write: Write
 ) -> None:
-    pattern = write(name, text).replace("o-0", "o-{agent}")
-    more = others if others.get("no_test") else others | {"test": write("test" + name[3:], text)}
+    pattern = write("o-0.csv", f"a,y\n{row}\n").replace("o-0", "o-{agent}")
+    more = others if others.get("no_test") else others | {"test": write("test.csv", f"a,y\n{row}\n")}
     with pytest.raises(RequestError, match=words):
-        every(pattern, **more)
+        every(pattern, label="y", **more)
+
+
+def test_files_of_one_agent_each_declare_their_width(write: Write) -> None:
+    pattern = write("o-0.svm", "1 1:1\n").replace("o-0", "o-{agent}")
+    words = "the width must be declared, with --features D or data.schema.features"
+    assert words in refusal(pattern, test=write("test.svm", "1 1:1\n"))
+    assert "give the number of features with --features D" in refusal(pattern, no_test=True)

@@ -73,17 +73,16 @@ def test_what_is_no_number_is_missing_and_what_is_declared_stays(write: Write) -
     np.testing.assert_array_equal(raw(load(settings(written, schema=spelt), 1, [0])).numbers.T, [[1234.5, 2.5, np.nan]])
 
 
-@pytest.mark.parametrize("text", ["31,1", "<30", "- 5", "old"])
-def test_text_in_a_column_of_numbers_is_a_fault_for_its_owner_alone(write: Write, text: str) -> None:
-    path = write("t.csv", TEXT.replace("4,1e300", f'4,"{text}"').replace("3,NA", f'3,"{text}"'))
+def test_text_in_a_column_of_numbers_is_a_fault_for_its_owner_alone(write: Write) -> None:
+    path = write("t.csv", TEXT.replace("4,1e300", '4,"31,1"').replace("3,NA", '3,"31,1"'))
     (fault,) = check_file(DataSettings(data=path, schema=SCHEMA)).faults
-    assert fault.startswith(f"{path}, line 4, column 'age': {text!r} ")
+    assert fault.startswith(f"{path}, line 4, column 'age': '31,1' ")
     assert fault.endswith(" (2 rows have it)")
     assert np.isnan(raw(load(settings(path), 1, [0])).numbers[2, -1]), "whether a private run begins shows no record"
     with pytest.raises(DataError) as caught:
         load(settings(path).changed(data_dependent=True), 1, [0])
     assert str(caught.value) == fault
-    assert repr(text) not in caught.value.public
+    assert "31,1" not in caught.value.public
     assert "`admmnet data check" in caught.value.public
 
 
@@ -97,17 +96,13 @@ def test_agents_with_files_of_their_own_have_one_encoding(write: Write) -> None:
     lines = TEXT.splitlines()
     for agent in (0, 1):
         path = write(f"site-{agent}.csv", "\n".join([lines[0], *lines[1 + 2 * agent : 3 + 2 * agent]]))
-    test = write("test.csv", "\n".join([lines[0].replace("id,age", "age,id"), lines[1]]))
-    pattern = path.replace("site-1", "site-{agent}")
-    records = load(settings(pattern, test=test, no_test=False), 2, [0, 1])
+    pattern, test = path.replace("site-1", "site-{agent}"), write("test.csv", "\n".join(lines[:2]))
     pooled = load(settings(write("t.csv", TEXT)), 1, [0])
-    assert (records.raw, records.feature_names) == (pooled.raw, pooled.feature_names)
-    for k, part in enumerate(arrays_of(raw(pooled))):
-        both = np.concatenate([arrays_of(raw(records, agent))[k] for agent in (0, 1)])
-        np.testing.assert_array_equal(both, part)
-    assert isinstance(records.X_test, RawRows)
-    alone = load(settings(pattern), 2, [1])
-    assert (alone.raw, alone.feature_names) == (pooled.raw, pooled.feature_names)
+    for records in (load(settings(pattern, test=test, no_test=False), 2, [0, 1]), load(settings(pattern), 2, [0, 1])):
+        assert (records.raw, records.feature_names) == (pooled.raw, pooled.feature_names)
+        for k, part in enumerate(arrays_of(raw(pooled))):
+            both = np.concatenate([arrays_of(raw(records, agent))[k] for agent in (0, 1)])
+            np.testing.assert_array_equal(both, part)
 
 
 def test_arrays_in_memory_are_columns_of_numbers() -> None:
@@ -153,13 +148,13 @@ def test_columns_that_cannot_be_raw(write: Write, schema: dict[str, Any], words:
 
 def test_check_says_what_is_measured_and_how_wide_it_is(write: Write) -> None:
     path = write("t.csv", TEXT)
-    found = check_file(DataSettings(data=path, schema=SCHEMA))
-    assert [column.rpartition(", ")[2] for column in found.columns] == [f"{k} features" for k in (8, 2, 3, 8, 8, 16)]
-    assert [column for column in found.columns if "measured" in column or "digest" in column] == [
-        "column 'cost': shape between 0 and 100 is measured by a noisy sum, 8 features",
-        "column 'heat': bounds and shape are measured by noisy sums, 8 features",
-        "column 'age': bounds and shape are measured by noisy sums, 8 features",
-        "column 'city': one of 16 by a digest of the category, 16 features",
+    found = check_file(DataSettings(data=path, schema=SCHEMA)).columns
+    assert [column.rpartition(", ")[2] for column in found] == [f"{k} features" for k in (8, 2, 3, 8, 8, 16)]
+    assert [column.rpartition(", ")[0] for column in found if "measured" in column or "digest" in column] == [
+        "column 'cost': shape between 0 and 100 is measured by a noisy sum",
+        "column 'heat': bounds and shape are measured by noisy sums",
+        "column 'age': bounds and shape are measured by noisy sums",
+        "column 'city': one of 16 by a digest of the category",
     ]
     encoded = check_file(DataSettings(data=path, schema=SCHEMA, encode="declared")).columns
     assert not any("measured" in column for column in encoded)

@@ -20,6 +20,7 @@ from admmnet.data.sets import KNOWN, NAMES
 from admmnet.errors import RequestError
 from tests.command_runs import Admmnet
 from tests.data.test_encoding import SCHEMA
+from tests.doc_pages import ROOT
 
 
 def rule(**entry: Any) -> dict[str, Any]:
@@ -48,7 +49,6 @@ def rule(**entry: Any) -> dict[str, Any]:
         ({"targets": [1]}, r"data\.schema\.targets must be \[lowest, highest\], got \[1\]"),
         ({"targets": [1, 1]}, "the lowest must be below the highest, got 1 and 1"),
         ({"threshold": "x"}, r"data\.schema\.threshold must be a finite number, got 'x'"),
-        ({"centre": math.inf}, r"data\.schema\.centre must be a finite number"),
         ({"scales": [1, 0]}, r"data\.schema\.scales must be above 0, got 0"),
         ({"separator": "ab"}, "must be one mark"),
         ({"decimal": "+"}, "must be one mark"),
@@ -56,7 +56,6 @@ def rule(**entry: Any) -> dict[str, Any]:
         ({"columns": {"a": 3}}, r"data\.schema\.columns\.a must be a table"),
         ({"columns": {"a": {"kind": "numeric"}}, "categorical": ["a"]}, "declares column 'a' twice"),
         (rule(kind="text"), r"a\.kind must be 'categorical' or 'numeric', got 'text'"),
-        (rule(hi=3), r"unknown key data\.schema\.columns\.a\.hi"),
         (rule(high=3), "gives one of low and high"),
         (rule(low=3, high=3), "low must be below high, got"),
         (rule(low=math.nan, high=3), r"a\.low must be a finite"),
@@ -72,7 +71,6 @@ def rule(**entry: Any) -> dict[str, Any]:
         (rule(categories=["x", "x"]), "holds 'x' twice"),
         (rule(groups={"g": ["x"], "h": ["x"]}), "holds 'x' twice"),
         (rule(other=1), "other must be true or false, got 1"),
-        (rule(other=True, column=1), "column must be a column name, got 1"),
         (rule(categories=["A"], missing="C"), r"a\.missing must be .* or one of the categories, got 'C'"),
     ],
 )
@@ -118,19 +116,18 @@ def test_public_encodings_stay_as_they_are() -> None:
 
 
 def test_the_documented_schema_is_one() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
-    kinds, example = (block.split("```")[0] for block in text.split("```toml\n")[1:3])
-    opened = parse_schema(tomllib.loads(kinds)["data"]["schema"])
-    assert {rule.prefix: rule.open is None for rule in opened.rules} == {"age": False, "cost": False, "ward": False}
-    schema = parse_schema(tomllib.loads(example)["data"]["schema"])
-    assert [rule.prefix for rule in schema.rules] == ["age", "age-group", "cost", "ward", "country"]
+    text = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
+    kinds, example = (
+        parse_schema(tomllib.loads(b.split("```")[0])["data"]["schema"]) for b in text.split("```toml\n")[1:3]
+    )
+    assert {rule.prefix: rule.open is None for rule in kinds.rules} == {"age": False, "cost": False, "ward": False}
+    assert [rule.prefix for rule in example.rules] == ["age", "age-group", "cost", "ward", "country"]
 
 
 @pytest.mark.parametrize(
     ("others", "words"),
     [
         ({"data": "iris"}, r"unknown data 'iris': the names are .*adult.*ipums:FILE.*; .*\.npz"),
-        ({"data": "x.npz.gz"}, "unknown data"),
         ({"data": "x.xlsx"}, "is a spreadsheet"),
         ({"data": "mnist:10"}, r"unknown data 'mnist:10': did you mean mnist:1\?"),
         ({"data": "skin"}, "the set 'skin' is gone: name its file"),
@@ -140,7 +137,6 @@ def test_the_documented_schema_is_one() -> None:
         ({"data": "arrays"}, "means records that a program gave"),
         ({"data": "x.csv", "split": "shards"}, "a program dealt the records"),
         ({"data_seed": -1}, "data_seed = -1 is not allowed"),
-        ({"test_fraction": 0.0}, "test_fraction = 0.0 is not allowed"),
         ({"encode": "never"}, "encode = 'never' is not allowed"),
         ({"test": "x.csv"}, "--test x.csv does not go with 'census': it takes no --test"),
         ({"data": "adult", "test": "x.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
@@ -149,10 +145,8 @@ def test_the_documented_schema_is_one() -> None:
         ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
         ({"task": "classes"}, "--task classes does not go with 'census', whose labels are two classes"),
         ({"label": "y"}, "--label y goes with a csv"),
-        ({"positive": "y"}, "--positive y goes with"),
         ({"features": 3}, "--features goes with a file"),
         ({"split": "even"}, "--split must be one of auto, iid, dirichlet:A, by-column:NAME, sizes:A:B:..., zipf:S,"),
-        ({"normalise": "max"}, "normalise = 'max' is not allowed: it must be one of rows"),
         ({"normalise": "none"}, "pass --no-intercept, too"),
         ({"encode": "private", "project": 3}, "leave out --project and --normalise"),
         ({"encode": "private", "normalise": "columns"}, "leave out --project and --normalise"),

@@ -121,7 +121,6 @@ def test_census_is_dealt_unequally_among_few_agents_or_by_a_column() -> None:
     assert np.abs(np.array(counts) - 35_000 * shares / shares.sum()).max() <= 1.0
     assert set(load(DataSettings(), 101, [0]).counts.values()) == {346, 347}
     records = load(DataSettings(split="by-column:region"), 4, [0])
-    assert sum(records.counts.values()) == 35_000
     assert any("column of the rows" in note for note in records.notes)
     with pytest.raises(RequestError, match="has no column 'shoe'; it has 'age'"):
         load(DataSettings(split="by-column:shoe"), 4, [0])

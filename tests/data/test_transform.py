@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse
 from scipy.stats import kstest
 
-from admmnet import run
 from admmnet.data import DataSettings, load, load_new
 from admmnet.data import rows as transform
 from admmnet.data.given import Given, overlap
@@ -55,9 +54,7 @@ def npz(tmp_path: Path) -> str:
         ),
     ],
 )
-def test_scales_come_first_then_the_projection_then_the_norm(
-    how: dict[str, Any], expected: Matrix, said: str, npz: str
-) -> None:
+def test_scales_come_first_then_the_projection(how: dict[str, Any], expected: Matrix, said: str, npz: str) -> None:
     records = every(npz, **how)
     full = np.column_stack([expected, np.ones(60)])
     full /= np.linalg.norm(full, axis=1)[:, None]
@@ -115,14 +112,10 @@ def test_public_bounds_are_those_of_the_columns(write: Write, npz: str) -> None:
     assert "--project 5 must be below the number of features, 5" in refusal(npz, project=5)
 
 
-def test_a_projected_csv_file_keeps_its_columns_for_new_rows(write: Write) -> None:
-    path = write("t.csv", "b,a,y,c\n1,2,1,3\n4,5,-1,6\n7,8,1,9\n1,1,1,1\n")
-    request = DataSettings(data=path, label="y", project=2)
-    records = load(request, 1, [0])
+def test_nothing_says_of_what_columns_the_projections_of_a_csv_file_are(write: Write) -> None:
+    request = DataSettings(data=write("t.csv", "b,a,y,c\n1,2,1,3\n4,5,-1,6\n7,8,1,9\n1,1,1,1\n"), label="y", project=2)
     with pytest.raises(RequestError, match="the model's features are projections"):
-        load_new(request, records.feature_names)
-    again = DataSettings(data=path, label="y", project=2, schema=records.encoding or {})
-    np.testing.assert_array_equal(load_new(again, records.feature_names, part="test").X_test, records.X_test)
+        load_new(request, load(request, 1, [0]).feature_names)
 
 
 def test_small_pieces_make_the_same_rows(npz: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,10 +169,8 @@ def test_rows_stay_sparse_from_a_public_width_on_and_dense_ones_must_fit(
 ) -> None:
     for filled in (1, 200):  # whatever they hold
         file = write_wide(tmp_path / f"{filled}.libsvm", rows=6, width=WIDE - 2, filled=filled)
-        dense, slim, flat = (
-            DataSettings(data=file, **how)
-            for how in ({}, {"features": WIDE - 1}, {"features": WIDE, "project": 3})  # the intercept is one more
-        )
+        dense = DataSettings(data=file)  # the intercept is one more
+        slim, flat = dense.changed(features=WIDE - 1), dense.changed(features=WIDE, project=3)
         for settings, expected in ((dense, False), (slim, True), (flat, False)):
             records = load(settings, 2, [0, 1])
             held = [*(X for X, _ in records.shards.values()), records.X_test]
@@ -311,13 +302,12 @@ def test_overlapping_memory_is_known(test: Any, train: Any, known: bool) -> None
 @pytest.mark.parametrize(
     "given",
     [
-        {"X": Z, "y": y, "test": (Z[:50], y[:50]), "agents": 2},
-        {"shards": [(Z[:100], y[:100]), (Z[100:], y[100:])], "test": (Z[150:], y[150:])},
-        {"data": FRAME, "label": "t", "test": FRAME.iloc[:100], "agents": 2},
+        Given("arrays", (Z, y), test=(Z[:50], y[:50])),
+        Given("arrays", own={0: (Z[:100], y[:100]), 1: (Z[100:], y[100:])}, test=(Z[150:], y[150:])),
+        Given("frame", FRAME, test=FRAME.iloc[:100]),
     ],
 )
-def test_a_private_run_refuses_its_own_records(given: dict[str, Any], tmp_path: Path) -> None:
-    how: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "delta": 1e-4}
-    with pytest.raises(RequestError, match="test is made of the run's own records"):
-        run(**given, **how, no_account=True, out=tmp_path / "private")
-    run(**given, **how, seed=0, out=tmp_path / "simulated")
+def test_tests_on_a_run_s_own_records_are_known(given: Given) -> None:
+    """Private runs refuse them (tests/running/test_library_wrong.py)."""
+    assert given.tests_itself
+    assert not Given(given.kind, given.pool, given.own).tests_itself

@@ -1,11 +1,7 @@
 """Mistakes that the tests of this folder find: a file below admmnet/, what it says, and what would be wrong."""
 
 MUTANTS = {
-    "training records of private runs are read": (
-        "predict/apply.py",
-        "simulation and not public",
-        "simulation and public",
-    ),
+    "training records are read": ("predict/apply.py", "simulation and not public", "simulation and public"),
     "another name hides the training file": ("predict/apply.py", "one.samefile(other))", "False)"),
     "an agent's own file is no training record": ("predict/apply.py", '"shard" if any(', '"pool" if not any('),
     "new rows are drawn by the run's share": ("predict/apply.py", "    if not own:\n", "    if own is None:\n"),

@@ -62,14 +62,6 @@ def test_show_and_the_export_hold_what_json_holds(people_run: Path, tmp_path: Pa
     assert "eq. (104)" in said.out
 
 
-def test_pure_noise_is_seen_as_such(tmp_path: Path, admmnet: Admmnet) -> None:
-    how = {"data": str(people(tmp_path / "train.csv", 60, 0, 20, 90)), "schema": SCHEMA, "seed": 1, "rounds": "auto"}
-    folder = trained(tmp_path / "run", algorithm="noisy-gd", epsilon=0.01, delta=1e-4, **how)
-    said = admmnet.ok("model", "show", folder).out
-    assert "beyond: 0" in " ".join(said.split())
-    assert "none of them can be told from noise" in said
-
-
 def test_agents_classes_targets_and_no_noise(tmp_path: Path, admmnet: Admmnet) -> None:
     stream = np.random.default_rng(1)
     X = stream.standard_normal((300, 3))

@@ -1,4 +1,4 @@
-"""Models of whitened rows: new rows are whitened alike, and coefficients are those of the features."""
+"""What sums before the first round have told: whitened and raw rows of new files, coefficients, what is released."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from admmnet import run
 from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
 from admmnet.predict.model import read_model
 from admmnet.predict.noise import coefficients, noise_of
+from admmnet.predict.released import released
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
 from tests.command_runs import Admmnet
 from tests.people_runs import summary_of
 from tests.predict.test_model_commands import agreeing, predicted
+from tests.running.raw_runs import ENCODING, loader, raw_config
 from tests.trained_models import SCHEMA, people, table_of, trained
 
 
@@ -99,3 +102,31 @@ def test_a_raw_file_in_predictions_out(tmp_path: Path, admmnet: Admmnet) -> None
         assert "line 3, column 'age': '31,1' is no number; declare decimal" in admmnet.refused(command, *words[1:])
     names = {row["feature"] for row in coefficients(read_model(folder))["coefficients"]}
     assert {"age=20%", "age", "age=missing", "ward#3", "intercept"} <= names
+
+
+def test_columns_as_they_were_measured(tmp_path: Path, admmnet: Admmnet) -> None:
+    folder = run(raw_config(tmp_path / "one", rounds=1), loader=loader).folder
+    facts = released(folder)
+    assert (facts["mode"], facts["encoding_from"]) == ("simulation", None)
+    assert facts["stages"] == ["bounds", "shape", "whiten"]
+    assert [entry["kind"] for entry in facts["columns"]] == ["number", "words", "number", "number"]
+    assert sum(entry["features"] for entry in facts["columns"]) + 1 == ENCODING.width == facts["whitening"]["features"]
+    first, _, _, last = facts["columns"]
+    assert first["low"] < 1e3 < first["high"]
+    quantiles = list(first["quantiles"].values())
+    assert quantiles == sorted(quantiles)
+    assert last["quantiles"]["0.5"] == pytest.approx(0.5, abs=0.05)
+    assert "nothing is protected" in admmnet.ok("data", "check", "--run", folder).out
+    assert admmnet.json("data", "check", "--run", folder) == facts
+    noisy = run(raw_config(tmp_path / "noisy", rounds=1, epsilon=0.02), loader=loader).folder
+    assert any(entry["low"] is None for entry in released(noisy)["columns"] if entry["kind"] == "number")
+    assert "drowned by noise, or not measured" in admmnet.ok("data", "check", "--run", noisy).out
+    plain = run(raw_config(tmp_path / "plain", data="census", encode="declared", whiten="off", rounds=1)).folder
+    for words, match in (
+        (["--json"], "--json goes with --run"),
+        (["adult", "--run", "."], "adult does not go with --run: leave it out"),
+        (["--run", ".", "--balance"], "--balance does not go with --run"),
+        (["--run", "nowhere"], "nowhere is no run folder"),
+        (["--run", plain], "has measured nothing of its records"),
+    ):
+        assert match in admmnet.refused("data", "check", *words)

@@ -120,16 +120,13 @@ REFUSED: list[tuple[str, str | bytes, str]] = [
     ("t.svm", "1 1:2\n1 2:1 2:1\n", "line 2, index 2: indices"),
     ("t.svm", "1 0:2\n", "line 1, index 0: indices must start at 1"),
     ("t.svm", "1 1:2\n1 6:2\n", "line 2, index 6: above the width 2; raise --features"),
-    ("t.svm", "1 1:2\n1 qid:3 1:2\n", "line 2: expected"),
     ("t.svm", "1 1:2\n1 1:2:3 4\n", "line 2: expected"),
     ("t.svm", "1 1:2\n1 99999999999999999999:2\n", "line 2: expected"),
-    ("t.svm", "1 1:2\n2 1:2\n", "line 2, column 'label': label '2'"),
     ("t.svm", "1 1:2\n-1\n", "t.svm, line 2: every feature is zero"),
     ("t.svm", "", "t.svm is empty"),
     ("t.libsvm.gz", b"\x1f\x8b\x08\x00 cut", "t.libsvm.gz is not a sound gzip file"),
     ("t.npz", npz(X=np.ones(4)), "X must be a numeric (n, d) array, got float64 of shape"),
     ("t.npz", npz(X=np.array([["a"]])), "X must be a numeric"),
-    ("t.npz", npz(X=np.ones((2, 2), dtype=complex)), "X must be a numeric"),
     ("t.npz", npz(X=np.ones((2, 2), dtype=object)), "without objects"),
     ("t.npz", npz(y=np.ones(3)), "y must be 2 numbers or texts, got float64 of shape"),
     ("t.npz", npz(y=np.array([1.0, np.nan])), "row 2, column 'y': label 'nan'"),
@@ -137,7 +134,6 @@ REFUSED: list[tuple[str, str | bytes, str]] = [
     ("t.npz", npz(X=np.ones((0, 2)), y=np.ones(0)), "X of shape (0, 2) is empty"),
     ("t.npz", npz(X=np.ones((2, 3))), "X has 3 columns, expected 2; correct --features"),
     ("t.npz", b"PK\x03\x04 not really", "is not a sound npz file"),
-    ("t.npz", b"", "is not a sound npz file"),
 ]
 
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from tests.processes.launch import ROOT
 
-DOCS = ROOT / "docs"
-
 
 def shown(found: dict[str, Any]) -> dict[str, Any]:
     """Of what `admmnet compare --json` prints of a place, what the page and its readers need."""
@@ -23,11 +21,6 @@ def shown(found: dict[str, Any]) -> dict[str, Any]:
     tuning = [{key: one[key] for key in ("algorithm", "epsilon", "chosen")} for one in found["tuning"]]
     same = {key: found[key] for key in ("delta", "data", "refused")}
     return same | {"tuning": tuning, "lines": lines}
-
-
-def main(path: Path) -> None:
-    places = {name: shown(found) for name, found in json.loads(path.read_text()).items()}
-    (DOCS / "benchmark.json").write_text(written(places))
 
 
 def written(places: dict[str, Any]) -> str:
@@ -41,4 +34,5 @@ def written(places: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    places = json.loads(Path(sys.argv[1]).read_text())
+    (ROOT / "docs" / "benchmark.json").write_text(written({name: shown(found) for name, found in places.items()}))

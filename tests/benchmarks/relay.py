@@ -22,6 +22,7 @@ import numpy as np
 
 from admmnet.__main__ import main
 from admmnet.transport.zmq.transport import ZmqTransport
+from tests.people_runs import write_people
 from tests.processes.relayed import Hosts
 
 DELAY, REPEATS = 0.05, 5
@@ -29,19 +30,18 @@ PLAIN = ("--algorithm", "pp-admm", "--seed", "3", "--quiet", "--no-test", "--mea
 WAIT = ("--connect-deadline", "600", "--heartbeat-deadline", "60")
 
 
-def records(folder: Path, width: int, rows: int) -> str:
-    stream = np.random.default_rng(0)
-    X = stream.standard_normal((rows, width - 1))
-    np.savez(folder / "rows.npz", X=X, y=(X[:, 0] > 0).astype(int))
-    return str(folder / "rows.npz")
-
-
 class Measured(Hosts):
     """Hosts with records of their own size, whose lines are as long as asked."""
 
     def __init__(self, folder: Path, graph: str, rounds: int, width: int, delay: float = 0.0) -> None:
         super().__init__(folder, rounds, *WAIT, "--strikes", "1000", graph=graph, own=WAIT, delay=delay)
-        self.words = (*PLAIN, "--rounds", str(rounds), "--data", records(folder, width, 60 * self.agents))
+        self.words = (
+            *PLAIN,
+            "--rounds",
+            str(rounds),
+            "--data",
+            write_people(folder / "rows.npz", 60 * self.agents, width=width),
+        )
 
     def module(self, agent: int) -> str:
         return "tests.benchmarks.relay"
@@ -129,9 +129,7 @@ def soak(seconds: float, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "agent":
-        timed_agent()
-    elif sys.argv[1] == "delay":
-        delayed()
-    else:
+    if sys.argv[1] == "soak":
         soak(float(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0)
+    else:
+        {"agent": timed_agent, "delay": delayed}[sys.argv[1]]()

@@ -4,11 +4,10 @@
 
 - solves: five agents of 7,000 x 104 records, 30 rounds of local solves, over warm-started L-BFGS on the same problems,
   which computes scores once for value and gradient together; passes in other regimes; memory over the records'.
-- rounds: whole rounds of these agents, over L-BFGS's solves alone and over decent-bench's ADMM, where it is installed.
+- rounds: whole rounds of these agents, over L-BFGS's solves alone.
 - passes: a pass over an agent's records, over reading them once; all agents' are larger than most caches.
-- commands: whole commands on the census set, over an interpreter that imports numpy.
-- baselines: an epoch of DP-SCD and DP-SGD over a plain numpy loop; with --data-dir sdca on Adult over liblinear.
-- journal: a round in the journal of an agent on a host of its own: encoding, write and fsync, and reading it.
+- baselines: an epoch of DP-SCD and DP-SGD over a pass of numpy; with --data-dir sdca on Adult over liblinear.
+- journal: a round in the journal of an agent on a host of its own: encoding, write and fsync.
 
 Both solvers stop at 1e-6: L-BFGS in the largest entry of the gradient, ours in its certified 2-norm, which is stricter.
 """
@@ -16,12 +15,8 @@ Both solvers stop at 1e-6: L-BFGS in the largest entry of the gradient, ours in 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -35,6 +30,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from admmnet.data import DataSettings, load
+from admmnet.graph import network_of
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.outbox import Answered
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
@@ -42,7 +38,7 @@ from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.sdca import ExactPasses
 from admmnet.holder.series.simulation import primal, run_series
-from admmnet.record.journal import Heard, Round, Run, Said, read_record, record_bytes
+from admmnet.record.journal import Heard, Round, Run, Said, record_bytes
 from admmnet.running.journal import Journal
 from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.kernel import Compiled, chosen
@@ -50,12 +46,13 @@ from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
-from ..processes.launch import mpirun_path
 from .common import Timed, heads, least, made, main, row, seconds_of, summary_of, unit_rows
 
 LOSS, ROUNDS = Logistic(), 30
 AGENTS, ROWS, WIDTH, TEST = 5, 7000, 104, 3500
 ETA, REGULARISATION, TOLERANCE = 0.003, 1e-3, 1e-6
+TOPOLOGY = f"erdos-renyi:{AGENTS}:0.5"
+GRAPH = nx.to_numpy_array(nx.Graph(list(network_of(TOPOLOGY, agents=None, seed=1).edges)), nodelist=range(AGENTS))
 Solve = Callable[[Matrix, Vector], Iterable[Any]]
 """Solutions of all agents' local problems, from linear terms (N, d) and quadratic coefficients (N,)."""
 Asked = argparse.Namespace
@@ -94,14 +91,6 @@ def consensus(solve: Solve, weights: Any, d: int, eta: float, share: float, nois
     return Work(seconds, passes, ROUNDS * len(degree))
 
 
-def graph() -> nx.Graph:
-    """First connected Erdos-Renyi graph with p = 1/2 at seeds 1, 2, ..."""
-    seed = 1
-    while not nx.is_connected(found := nx.gnp_random_graph(AGENTS, 0.5, seed=seed)):
-        seed += 1
-    return found
-
-
 def records_of(rows: int = ROWS, width: int = WIDTH) -> list[tuple[Matrix, Vector]]:
     return [unit_rows(np.random.default_rng([7, 1000 + i]), rows, width) for i in range(AGENTS)]
 
@@ -131,12 +120,12 @@ def lbfgs(records: list[tuple[Matrix, Vector]]) -> Solve:
 
 
 def toy(kind: Callable[[Any], Solve], records: list[tuple[Matrix, Vector]]) -> Work:
-    return consensus(kind(records), nx.to_numpy_array(graph()), WIDTH, ETA, REGULARISATION, (0.0, 0.0))
+    return consensus(kind(records), GRAPH, WIDTH, ETA, REGULARISATION, (0.0, 0.0))
 
 
 def solves(asked: Asked) -> None:
     """At most half of L-BFGS's time, 1.5 times the records' memory, 6 passes a solve."""
-    records, weights = records_of(), nx.to_numpy_array(graph())
+    records = records_of()
     found = least({"ours": partial(toy, ours, records), "L-BFGS": partial(toy, lbfgs, records)}, asked.repeats)
     ratio = found["ours"].seconds / found["L-BFGS"].seconds
     print(f"toy: {found['ours'].seconds:.3f} s, {ratio:.3f} of L-BFGS's; {found['ours']}")
@@ -151,34 +140,15 @@ def solves(asked: Asked) -> None:
     assert peak <= 1.5
     census = list(load(DataSettings(data="census", split="iid"), AGENTS, range(AGENTS)).shards.values())
     for name, own, eta, share, noise, beta in (
-        ("toy, beta 1e-8", records, ETA, REGULARISATION, 0.0, 1e-8),
         ("census, m >= 1, fresh noise, beta 1e-8", census, 0.5, 1e-3, 1e-3, 1e-8),
         ("census, m >= 1, fresh noise, beta 10^-3.5", census, 0.5, 1e-3, 1e-3, 10**-3.5),
-        ("census, m ~ 0.01, beta 1e-8", census, 0.0025, 1e-5, 0.0, 1e-8),
         ("census, m ~ 0.01, fresh noise, beta 1e-8", census, 0.0025, 1e-5, 1e-3, 1e-8),
         ("census, m ~ 0.01, fresh noise, beta 10^-3.5", census, 0.0025, 1e-5, 1e-3, 10**-3.5),
         ("d = 6, n = 20,000, fresh noise, beta 1e-8", records_of(20_000, 6), 0.0025, 1e-5, 1e-3, 1e-8),
     ):
-        work = consensus(ours(own, beta), weights, own[0][0].shape[1], eta, share, (noise, 0.0))
+        work = consensus(ours(own, beta), GRAPH, own[0][0].shape[1], eta, share, (noise, 0.0))
         print(f"{name:45} {work}")
         assert work.passes <= 6 * work.solves
-
-
-def decent_bench(records: list[tuple[Matrix, Vector]]) -> float:
-    """Seconds of the ADMM of decent-bench 0.2.2 on the same records, graph and penalty; without a regulariser.
-
-    Each of its local solves takes at most 100 steps of accelerated gradient. Its losses are sums, ours are means.
-    """
-    from decent_bench.benchmark_problem import BenchmarkProblem
-    from decent_bench.cost_functions import LogisticRegressionCost
-    from decent_bench.distributed_algorithms import ADMM
-    from decent_bench.network import create_distributed_network
-    from decent_bench.schemes import AlwaysActive, NoCompression, NoDrops, NoNoise
-
-    costs, active = [LogisticRegressionCost(X, y) for X, y in records], [AlwaysActive()] * AGENTS
-    trouble = NoCompression(), NoNoise(), NoDrops()
-    network = create_distributed_network(BenchmarkProblem(graph(), np.zeros(WIDTH), costs, active, *trouble))
-    return seconds_of(lambda: ADMM(ROUNDS, 2.0 * ETA * ROWS, 0.5).run(network))()
 
 
 def run_seconds(**settings: Any) -> float:
@@ -188,32 +158,24 @@ def run_seconds(**settings: Any) -> float:
     def ended(*_: Any) -> None:
         ends.append(time.process_time())
 
-    words = {"seed": 0, "rounds": ROUNDS, "topology": f"erdos-renyi:{AGENTS}:0.5", "topology_seed": 1}
+    words = {"seed": 0, "rounds": ROUNDS, "topology": TOPOLOGY, "topology_seed": 1}
     summary_of(lambda *_: made(dict(shards), AGENTS, ROWS, test), ended, ended, **words, **settings)
     return ends[-1] - ends[0]
 
 
 def rounds(asked: Asked) -> None:
-    """Print whole rounds over others; ``measured`` is every third round, as by default."""
+    """Print whole rounds over others."""
     records = records_of()
-    others: dict[str, Timed] = {"L-BFGS": lambda: toy(lbfgs, records).seconds}
-    if importlib.util.find_spec("decent_bench") is None:
-        print("without decent-bench, which is not installed: docs/benchmarks.md")
-    else:
-        others["decent-bench"] = partial(decent_bench, records)
     ways: dict[str, dict[str, Any]] = {
         "admm, beta 1e-6": {"algorithm": "admm", "beta": TOLERANCE},
         "admm": {"algorithm": "admm"},
         "pp-admm": {"algorithm": "pp-admm", "epsilon": 5.0},
     }
-    runs = dict(others)
-    for name, way in ways.items():
-        for often, every in (("every round", 1), ("measured", ROUNDS // 10)):
-            runs[f"{name}, {often}"] = partial(run_seconds, **way, measure_every=every)
-    found = least(runs, asked.repeats)
-    heads(f"{ROUNDS} rounds", "s", *(f"{other} over it" for other in others))
+    runs: dict[str, Timed] = {"L-BFGS": lambda: toy(lbfgs, records).seconds}
+    found = least(runs | {name: partial(run_seconds, **way) for name, way in ways.items()}, asked.repeats)
+    heads(f"{ROUNDS} rounds", "s", "over L-BFGS")
     for name, seconds in found.items():
-        print(row(name, f"{seconds:.3f}", *(f"{found[other] / seconds:.2f}" for other in others)))
+        print(row(name, f"{seconds:.3f}", f"{seconds / found['L-BFGS']:.2f}"))
 
 
 def passes(asked: Asked) -> None:
@@ -227,47 +189,21 @@ def passes(asked: Asked) -> None:
 
     runs = {
         "read once": each(lambda X, y, own: X.max()),
-        "gradient, numpy": each(lambda X, y, own: gradient(X, y, theta, LOSS)),
+        "gradient, numpy": each(partial(_pass, theta, None)),
         "losses, anywhere": each(lambda X, y, own: own.mean_losses(theta)),
         "losses, at the answer": each(lambda X, y, own: own.mean_losses(own.state.theta)),
     }
     for k in range(0 if compiled is None else compiled.variant + 1):
         variant: Any = compiled and compiled._replace(variant=k)
-        runs[f"gradient, compiled, variant {k}"] = each(partial(_compiled, theta, variant))
+        runs[f"gradient, compiled, variant {k}"] = each(partial(_pass, theta, variant))
     found = least(runs, asked.repeats * 5)
     heads("pass", "ms", "over reading")
     for name, seconds in found.items():
         print(row(name, f"{1e3 * seconds / AGENTS:.3f}", f"{seconds / found['read once']:.2f}"))
 
 
-def _compiled(theta: Vector, variant: Any, X: Matrix, y: Vector, _: LocalSolver) -> None:
-    gradient(X, y, theta, LOSS, compiled=variant)
-
-
-def commands(asked: Asked) -> None:
-    def used(*words: str, ranks: int = 0) -> float:
-        before, launch = resource.getrusage(resource.RUSAGE_CHILDREN), (mpirun_path(), "-n", str(ranks))
-        command = [*(launch if ranks else ()), sys.executable, *words]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    def whole(ranks: int = 0) -> float:
-        with tempfile.TemporaryDirectory() as folder:
-            words = ("run", "--data", "census", "--split", "iid", "--algorithm", "admm", "--seed", "0", "--quiet")
-            return used("-m", "admmnet", *words, "--rounds", "30", "--out", f"{folder}/run", ranks=ranks)
-
-    runs: dict[str, Timed] = {
-        "imports": lambda: used("-c", "import numpy"),
-        "admmnet --help": lambda: used("-m", "admmnet", "--help"),
-        "admmnet run": whole,
-        "mpirun -n 5, imports": lambda: used("-c", "import numpy", ranks=5),
-        "mpirun -n 5 admmnet run": lambda: whole(5),
-    }
-    found = least(runs, asked.repeats)
-    heads("command", "s", "over the imports")
-    for name, seconds in found.items():
-        print(row(name, f"{seconds:.2f}", f"{seconds / found['imports']:.2f}"))
+def _pass(theta: Vector, compiled: Any, X: Matrix, y: Vector, _: LocalSolver) -> None:
+    gradient(X, y, theta, LOSS, compiled=compiled)
 
 
 def problem_of(X: Matrix, y: Vector, loss: str, regularisation: float) -> Problem:
@@ -275,40 +211,24 @@ def problem_of(X: Matrix, y: Vector, loss: str, regularisation: float) -> Proble
     return holder.problem(SINGLE_SITE_LOSSES[loss], regularisation)
 
 
-def plain_epoch(X: Matrix, y: Vector, batch: int, share: float, *, dual: bool) -> None:
-    """One epoch the obvious way: a coin for every record; of DP-SCD norms and products, of DP-SGD gradients."""
-    coins, noise, (n, d) = np.random.default_rng(1), np.random.default_rng(2), X.shape
-    alpha, theta, scale = np.zeros(n), np.zeros(d), share * n
-    for _ in range(n // batch):
-        drawn = coins.random(n) < batch / n
-        part, draws = X[drawn], 0.5 * noise.standard_normal(d)
-        if dual:
-            step = y[drawn] - alpha[drawn] - part @ theta / scale
-            step = step / (1.0 + batch * np.linalg.norm(part, axis=1) ** 2 / scale)
-            step = step / np.maximum(1.0, np.abs(step) / 0.5)
-            alpha[drawn] += step
-            theta = theta + part.T @ step + draws
-        else:
-            slopes = (part @ theta - y[drawn])[:, None] * part
-            slopes /= np.maximum(1.0, np.linalg.norm(slopes, axis=1) / 0.5)[:, None]
-            theta = theta - 0.1 * ((slopes.sum(0) + draws) / batch + share * theta)
-
-
 def baselines(asked: Asked) -> None:
     n, batch, share, rng = 50_000, 500, 1e-4, np.random.default_rng(0)
     X, _ = unit_rows(rng, n, 90)
-    y = 3.0 * X @ rng.standard_normal(90) + rng.standard_normal(n)
-    p, generators = problem_of(X, y, "squared", share), partial(map, np.random.default_rng)
-    steps = (
-        DualSteps(share, batch, 0.5, 1.0, n // batch),
-        GradientSteps(share, batch, 0.1, n // batch, "poisson", 0.5, 1.0),
-    )
-    for name, own, dual in zip(("dp-scd", "dp-sgd"), steps, (True, False), strict=True):
-        one = partial(lambda own: run_series(own, p, *generators((1, 2))), own)
+    theta = rng.standard_normal(90)
+    p = problem_of(X, 3.0 * X @ theta + rng.standard_normal(n), "squared", share)
+    dual, steps = DualSteps(share, batch, 0.5, 1.0, n // batch), (share, batch, 0.1, n // batch, "poisson", 0.5, 1.0)
+    epoch = {
+        name: partial(lambda own: run_series(own, p, np.random.default_rng(1), np.random.default_rng(2)), own)
+        for name, own in (("dp-scd", dual), ("dp-sgd", GradientSteps(*steps)))
+    }
+    for one in epoch.values():
         one()  # compiles
-        plain = partial(plain_epoch, X, y, batch, share, dual=dual)
-        ours, theirs = least({"ours": seconds_of(one), "plain": seconds_of(plain)}, asked.repeats).values()
-        print(f"{name}: {1e3 * ours:.1f} ms an epoch, {theirs / ours:.1f} times as fast as a plain numpy loop")
+    timed = {name: seconds_of(one) for name, one in epoch.items()} | {"a pass": seconds_of(lambda: X.T @ (X @ theta))}
+    found = least(timed, asked.repeats)
+    for name in epoch:
+        print(
+            f"{name}: {1e3 * found[name]:.1f} ms an epoch, that of {found[name] / found['a pass']:.1f} passes in numpy"
+        )
     if asked.data_dir:
         from sklearn.svm import LinearSVC
 
@@ -335,27 +255,23 @@ def baselines(asked: Asked) -> None:
 
 def journal(asked: Asked) -> None:
     """Print medians of 50 rounds with the vectors of four neighbours, on the disk of the working folder."""
-    heads("d", "encode ms", "write and fsync ms", "read ms", "kB")
+    heads("d", "encode, write and fsync ms", "kB")
     with tempfile.TemporaryDirectory(dir=".") as place:
         for width in (100, 10_000):
             (folder := Path(place) / str(width)).mkdir()
-            own, stream, found = Journal(folder), np.random.default_rng(0), list[list[float]]()
+            own, stream, found = Journal(folder), np.random.default_rng(0), list[float]()
             own.write(Run("", {}, b""))
             for number in range(50):
                 vectors = [stream.standard_normal(width).tobytes() for _ in range(5)]
-                begin = time.perf_counter()
                 heard = Heard(number - 1, dict(enumerate(vectors[1:], 1)))
                 record = Round(number, {0: Said([Answered(bytes(16), "<f8", vectors[0])], [], bytes(600))}, heard)
-                size, encoded, at = len(record_bytes(record)), time.perf_counter(), own._size
+                begin = time.perf_counter()
                 own.write(record)
-                written = time.perf_counter()
-                read_record(own.path, at)
-                found.append([encoded - begin, written - 2 * encoded + begin, time.perf_counter() - written])
+                found.append(time.perf_counter() - begin)
             own.close()
-            middle = (f"{1e3 * statistics.median(column):.2f}" for column in zip(*found, strict=True))
-            print(row(width, *middle, f"{size / 1e3:.1f}"))
+            print(row(width, f"{1e3 * statistics.median(found):.2f}", f"{len(record_bytes(record)) / 1e3:.1f}"))
 
 
 if __name__ == "__main__":
-    parts = (solves, rounds, passes, commands, baselines, journal)
+    parts = (solves, rounds, passes, baselines, journal)
     main(__doc__, {part.__name__: part for part in parts}, repeats=9, data_dir="")

@@ -21,6 +21,14 @@ def sigmoid(u: Vector) -> Vector:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * u)))
 
 
+def metropolis(graph: Any) -> Matrix:
+    """W of eq. (24), its diagonal what is left to 1."""
+    W = np.zeros((len(graph), len(graph)))
+    for i, j in graph.edges:
+        W[i, j] = W[j, i] = 1.0 / (1.0 + max(graph.degree(i), graph.degree(j)))
+    return W + np.diag(1.0 - W.sum(axis=1))
+
+
 def minimiser(value: Callable[[Vector], float], gradient: Any, hessian: Any, size: int) -> Vector:
     """Minimise a smooth strongly convex function: SciPy first, then plain Newton steps to the last digits."""
     found = minimize(value, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact")

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 
@@ -21,25 +20,17 @@ from admmnet.methods.lt_admm import LTADMM
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix
 
 from .recording import SEED, SIZE, shards_of
 from .recording import play as recorded
-from .reference import sigmoid
+from .reference import metropolis, sigmoid
 
 SPLIT = "sizes:3:9:3:2:6"
 R = 1.0 + 1e-9
 
 
 play = partial(recorded, algorithm="dp-dsgd", loss="logistic", split=SPLIT, rounds=6)
-
-
-def metropolis(graph: nx.Graph) -> Vector:
-    """W of eq. (24), its diagonal what is left to 1."""
-    W = np.zeros((len(graph), len(graph)))
-    for i, j in graph.edges:
-        W[i, j] = W[j, i] = 1.0 / (1.0 + max(graph.degree(i), graph.degree(j)))
-    return W + np.diag(1.0 - W.sum(axis=1))
 
 
 @pytest.mark.parametrize(

@@ -4,43 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-import networkx as nx
 import numpy as np
 
 from admmnet import RunConfig, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.library import RunResult
 from admmnet.running.plan import Plan
-from admmnet.transport import Inbox, Outgoing, Transport
-from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.transport import Inbox, Outgoing
+from admmnet.transport.local import LocalTransport
 from admmnet.types import Matrix, Vector
 
 SEED, SIZE = 11, 6
 """Of the runs' noise; numbers of a model of the fixture ``problem``."""
 Shards = dict[int, tuple[Matrix, Vector]]
-Said = list[dict[int, Vector | None]]
-
-
-class RecordingTransport(LocalTransport):
-    def __init__(self, world: RecordingWorld, graph: nx.Graph) -> None:
-        super().__init__(world, graph)
-        self._sent = world.sent
-
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
-        assert round == len(self._sent)
-        self._sent.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
-        return super().exchange(outgoing, round)
-
-
-class RecordingWorld(LocalWorld):
-    """One process that remembers what every agent sent in every round."""
-
-    def __init__(self) -> None:
-        self.sent: Said = []
-
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
-        return RecordingTransport(self, graph)
+Spoken = dict[int, Vector | None]
+Said = list[Spoken]
 
 
 def write_problem(folder: Path, records: int, features: int) -> Path:
@@ -67,10 +47,17 @@ class Played(NamedTuple):
 
 def play(path: Path, folder: Path, **settings: Any) -> Played:
     """Run a seeded simulation, on a path of five unless told, whose ends have one neighbour and its middle two."""
-    world, plans = RecordingWorld(), list[Plan]()
+    said, plans, exchange = Said(), list[Plan](), LocalTransport.exchange
+
+    def recorded(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+        assert round == len(said)
+        said.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
+        return exchange(self, outgoing, round)
+
     values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "answer": "last", "whiten": "off"} | settings
-    result = run(RunConfig(data=str(path), out=str(folder), **values), world=world, on_start=plans.append)
-    return Played(result, plans[0], world.sent)
+    with patch.object(LocalTransport, "exchange", recorded):
+        result = run(RunConfig(data=str(path), out=str(folder), **values), on_start=plans.append)
+    return Played(result, plans[0], said)
 
 
 def charges(folder: Path) -> list[list[tuple[int, Any]]]:

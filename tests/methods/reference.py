@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import networkx as nx
@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Matrix, Vector
 
-from .recording import SEED, Said, Shards
+from .recording import SEED, Said, Shards, Spoken
 
 C1 = 0.25
 
@@ -125,7 +125,10 @@ class Streams:
 
 
 class Network:
-    """Equations (3), (4), (5), (16): the last words of every agent, and the duals; weighted by (60) where asked."""
+    """Eqs. (3), (4), (5), (16), in trouble (35), (36): every agent's last words, what neighbours have of them, duals.
+
+    ``there`` are the links of the round, None for all; objectives are weighted by (60) where asked.
+    """
 
     def __init__(
         self,
@@ -143,6 +146,8 @@ class Network:
         self.size = shards[0][0].shape[1]
         self.theta = [np.zeros(self.size) for _ in self.locals]
         self.dual = [np.zeros(self.size) for _ in self.locals]
+        self.last = {(j, i): np.zeros(self.size) for i in graph for j in graph[i]}  # of j, at i
+        self.there: set[tuple[int, int]] | None = None
         self.streams = Streams(len(graph), SEED)
 
     def around(self, i: int) -> list[int]:
@@ -153,9 +158,11 @@ class Network:
         return self.locals[i].share + 2 * self.eta * len(self.around(i)) + self.proximal[i]
 
     def midpoints(self, i: int) -> list[Vector]:
-        return [(self.theta[i] + self.theta[j]) / 2 for j in self.around(i)]
+        own, there = self.theta[i], self.there
+        heard = (self.last[j, i] if there is None or (j, i) in there else own for j in self.around(i))
+        return [(own + vector) / 2 for vector in heard]
 
-    def primal(self, i: int, b1: Vector) -> Vector:
+    def primal(self, i: int, b1: Vector | float = 0.0) -> Vector:
         """Solve eq. (3), with + b1 . theta eq. (5), with a self-term eq. (16); b1 is of the problem over w_i."""
         f, own = self.locals[i], self.theta[i]
         return augmented(f, own, 2 * self.dual[i] + f.weight * b1, self.eta, self.midpoints(i), self.proximal[i])
@@ -170,23 +177,35 @@ class Network:
 
     def say(self, i: int, round: int) -> Vector | None:
         """What an agent broadcasts."""
-        raise NotImplementedError
+        return self.primal(i)
 
-    def hear(self, said: dict[int, Vector | None]) -> None:
-        """Who is silent keeps its last words; then eq. (4)."""
+    def counts(self, i: int, j: int, said: Spoken) -> bool:
+        """Whether an edge over which nothing is lost moves its duals."""
+        return True
+
+    def hear(self, said: Spoken, arrives: Container[tuple[int, int]] | None = None) -> None:
+        """Who is silent keeps its last words; then eq. (4), or (36) where not all links bring them."""
         self.theta = [own if (vector := said[i]) is None else vector for i, own in enumerate(self.theta)]
-        self.dual = [
-            dual + self.eta / 2 * sum((self.theta[i] - self.theta[j] for j in self.around(i)), np.zeros(self.size))
-            for i, dual in enumerate(self.dual)
-        ]
+        came = self.last if arrives is None else arrives
+        self.last |= {(j, i): self.theta[j] for j, i in self.last if (j, i) in came}
+
+        def moves(i: int, j: int) -> bool:
+            return (i, j) in came and (j, i) in came and self.counts(i, j, said)
+
+        last, near = self.last, {i: self.around(i) for i in self.graph}
+        moved = {i: [last[i, j] - last[j, i] for j in near[i] if moves(i, j)] for i in near}
+        self.dual = [own + self.eta / 2 * sum(moved.get(i, ())) for i, own in enumerate(self.dual)]
 
     def check(self, said: Said, close: Callable[[int], float]) -> None:
         """Compare with what was said in a run, to within ``close`` of each agent, and go on from that."""
         for round, spoken in enumerate(said):
-            expected = {i: self.say(i, round) for i in sorted(self.graph)}
-            for i, own in expected.items():
-                vector, where = spoken[i], f"{round=} {i=}"
-                assert (vector is None) == (own is None), where
-                if vector is not None and own is not None:
-                    np.testing.assert_allclose(vector, own, rtol=0, atol=close(i), err_msg=where)
+            self.compare(spoken, round, close)
             self.hear(spoken)
+
+    def compare(self, spoken: Spoken, round: int, close: Callable[[int], float]) -> None:
+        expected = {i: self.say(i, round) for i in sorted(self.graph)}
+        for i, own in expected.items():
+            vector, where = spoken[i], f"{round=} {i=}"
+            assert (vector is None) == (own is None), where
+            if vector is not None and own is not None:
+                np.testing.assert_allclose(vector, own, rtol=0, atol=close(i), err_msg=where)

@@ -14,7 +14,7 @@ from admmnet.rng import Purpose
 from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
-from .recording import shards_of
+from .recording import Spoken, shards_of
 from .reference import C1, Local, Network, augmented
 
 SPLIT, DELTA1 = 0.001, 1e-4
@@ -28,7 +28,7 @@ class Proven(Network):
         agents = [plan.agents[i] for i in range(5)]
         shards, proximal = shards_of(problem, 5, plan.config.split), [agent.proximal for agent in agents]
         share = float(plan.config.regularisation)
-        super().__init__(shards, nx.path_graph(5), agents[0].eta, share, proximal, weighted=True)
+        super().__init__(shards, plan.graph, agents[0].eta, share, proximal, weighted=True)
         self.noise: list[Any] = [agent.noise for agent in agents]
         most = getattr(plan.config, "max_releases", plan.config.rounds)
         self.most = int(plan.config.rounds if most == "auto" else most)
@@ -59,20 +59,16 @@ class Proven(Network):
             self.held[i] = None
         return self.leads[-1] >= 0
 
-    def hear(self, said: dict[int, Vector | None]) -> None:
+    def counts(self, i: int, j: int, said: Spoken) -> bool:
         """Where thresholds are held, an edge moves its duals when one of its ends spoke."""
-        before = self.dual
-        super().hear(said)
-        if any(getattr(noise.gate, "epsilon_query", 0.0) for noise in self.noise):
-            for i, own in enumerate(before):
-                spoke = [j for j in self.around(i) if said[i] is not None or said[j] is not None]
-                self.dual[i] = own + self.eta / 2 * sum((self.theta[i] - self.theta[j] for j in spoke), 0.0 * own)
+        held = getattr(self.noise[i].gate, "epsilon_query", 0.0) > 0.0
+        return not held or said[i] is not None or said[j] is not None
 
     def say(self, i: int, round: int) -> Vector | None:
         noise = self.noise[i]
         if noise.gate is not None and (self.spoke[i] >= self.most or not self.asks(i, round, noise.gate)):
             return None
-        b1 = np.zeros(self.size)
+        b1: Any = 0.0
         if noise.sigma1 is not None:
             b1 = self.objective(i, noise.sigma1)
             self.events[i].append((round, "objective-perturbation"))

@@ -1,9 +1,9 @@
-"""Equations (3), (4), (34) to (36), (112): where duals go, what trouble leaves as it was, and the pooled optimum."""
+"""Equations (3), (4), (34) to (36), (112): rows and parties, where duals go, trouble, and the pooled optimum."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +14,34 @@ import pytest
 from admmnet import RunConfig
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
+from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.measurements import minimiser
 from admmnet.holder.secrets import Secret
-from admmnet.methods import METHODS
+from admmnet.methods import METHODS, fixed
 from admmnet.methods.admm import ADMM
-from admmnet.methods.agents import AgentPlan, Agents, Contact, Mask, Said
+from admmnet.methods.agents import AgentPlan, Agents, Mask, Said
 from admmnet.methods.base import Facts, Method
+from admmnet.privacy.contract import MemoryLedger
+from admmnet.rng import AgentStreams
+from admmnet.running.party import Node, Party
+from admmnet.running.plan import Public, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
-from admmnet.types import Matrix, Vector
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Matrix, Total
 
-from .recording import SEED, Shards, play, shards_of
-from .reference import Local, augmented, pooled_optimum, weights_of
+from .recording import SEED, SIZE, Shards, play, shards_of
+from .reference import Local, Network, pooled_optimum, weights_of
+from .replays import Proven
 
 RING = nx.cycle_graph(5)
 PETERSEN = nx.convert_node_labels_to_integers(nx.petersen_graph())
 Say = Callable[[Agents], tuple[Matrix, Mask]]
 
 
-def method_of(graph: nx.Graph, size: int, kind: type[ADMM] = ADMM) -> ADMM:
+def method_of(graph: nx.Graph, size: int) -> ADMM:
     facts = Facts(graph, dict.fromkeys(graph, 9), size, {})
-    return kind(kind.fixed(RunConfig(algorithm="admm").sections.method), facts)
+    return ADMM(ADMM.fixed(RunConfig(algorithm="admm").sections.method), facts)
 
 
 def turn(method: Method, agents: Agents, trouble: FaultModel | None, round: int, say: Say) -> None:
@@ -48,27 +55,42 @@ def turn(method: Method, agents: Agents, trouble: FaultModel | None, round: int,
     method.update(agents, agents.absorb(Said(np.where(spoke[:, None], vectors, 0.0), spoke), {}))
 
 
-def test_idle_trouble_and_rows_change_no_bit() -> None:
-    """Agents with trouble that never comes, and each in a process of its own, hold what agents together do."""
-    stream, method, plan = np.random.default_rng(3), method_of(PETERSEN, 6), AgentPlan(0.37)
-    troubled, calm = (method.agents(dict.fromkeys(PETERSEN, plan)) for _ in range(2))
-    alone = [method.agents({i: plan}) for i in PETERSEN]
-    trouble = FaultModel(PETERSEN, absences=[Absence(3, 100, None)])
-    for round in range(40):
-        said = stream.standard_normal((10, 6)), stream.random(10) < 0.7
-        turn(method, troubled, trouble, round, lambda agents, said=said: said)  # type: ignore[misc]
-        turn(method, calm, None, round, lambda agents, said=said: said)  # type: ignore[misc]
-        heard = {i: vector for i, (vector, spoke) in enumerate(zip(*said, strict=True)) if spoke}
-        for i, own in enumerate(alone):
-            mine = Said(said[0][i : i + 1], said[1][i : i + 1])
-            method.update(own, own.absorb(mine, {j: heard[j] for j in PETERSEN[i] if j in heard}))
-            assert own.theta.tobytes() == calm.theta[i].tobytes()
-            assert own.dual.tobytes() == calm.dual[i].tobytes()
-            assert method.linear_term(own).tobytes() == method.linear_term(calm)[i].tobytes()
-        assert troubled.dual.tobytes() == calm.dual.tobytes()
-        assert troubled.heard.tobytes() == calm.heard.tobytes()
-    assert calm.said is None
-    assert np.abs(calm.dual[0]).max() > 0.1
+OF_NETWORKS = [name for name, place in METHODS.own.items() if ".single_site." not in str(place)]
+STORM = FaultModel(RING, drop=0.4, seed=1)
+
+
+@pytest.mark.parametrize("name", OF_NETWORKS)
+def test_an_agent_has_the_same_bits_as_a_row_and_alone(name: str, problem: Path) -> None:
+    """Agents as rows of one process, or each in a party of its own, say and hold the same, in trouble, too."""
+    shards, config = shards_of(problem, 5, "sizes:3:9:3:2:6"), RunConfig(algorithm=name, epsilon=8.0, delta=1e-4)
+    public = Public({i: len(y) for i, (_, y) in shards.items()}, SIZE)
+    method, plans, contracts, _ = decide(fixed(config.sections.method), RING, LocalWorld(), [range(5)], public)
+
+    def node(i: int) -> Node:
+        ledger: Any = MemoryLedger(contracts[i])
+        return Node(i, Door(SimulatedHolder(*shards[i]), 0, method.loss, ledger, AgentStreams(i, SEED)), ledger)
+
+    def bits(blocks: Sequence[Sequence[int]], trouble: FaultModel | None) -> list[bytes]:
+        """What was said and is held of all agents, round after round."""
+        parties, found = [Party(method, plans, [node(i) for i in block]) for block in blocks], list[bytes]()
+        for round in range(min(method.rounds, 5)):
+            for party in parties:
+                party.propose(round, party.taking_part(None if trouble is None else trouble.at(round)))
+            said = {i: v.copy() for party in parties for i, v in party.said().items() if v is not None}
+            for party in parties:
+                if method.verb == "reduce":
+                    party.receive(Total(np.sum(list(said.values()), axis=0), tuple(said)))
+                else:
+                    party.absorb({j: said[j] for j in party.agents.others if j in said})
+            held = [(party.models(), party.agents.dual) for party in parties]
+            found += [np.concatenate(own).tobytes() for own in ([*said.values()], *zip(*held, strict=True))]
+        return found
+
+    alone, together = [[i] for i in range(5)], [range(5)]
+    assert bits(alone, FaultModel(RING, absences=[Absence(3, 100, None)])) == bits(together, None)
+    stormy = bits([[0, 1], [2, 3, 4]], STORM)
+    assert stormy == bits(alone, STORM) == bits(together, STORM)
+    assert (stormy == bits(together, None)) is (method.verb == "reduce"), "what is lost changes a run"
 
 
 AWAY = [Absence(0, 3, 20), Absence(1, 10, None), Absence(4, 0, 5), Absence(4, 9, 9)]
@@ -104,46 +126,17 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
     assert moved > 0.1
 
 
-@pytest.mark.parametrize("proximal", [0.0, 0.4])
-def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal: float) -> None:
-    stream, eta, share = np.random.default_rng(2), 0.23, 0.05
-    star = nx.relabel_nodes(nx.star_graph(3), {0: 0, 1: 1, 2: 4, 3: 6})
-    method = method_of(star, 5)
-    agents = method.agents({0: AgentPlan(eta, share, proximal)})
-    every = np.ones(1, dtype=bool)
-    agents.absorb(Said(stream.standard_normal((1, 5)), every), {j: stream.standard_normal(5) for j in (1, 4, 6)})
-    agents.dual = stream.standard_normal((1, 5))
-    present = np.array([True, False, True])
-    agents.contact = Contact(present, present, present)
-    theta, dual = agents.theta[0], agents.dual[0]
-    centres = [agents.heard[0], theta, agents.heard[2]]  # of an absent neighbour: the agent's own
-
-    def printed(t: Vector) -> float:
-        """Eq. (35) apart from the loss, with the self-term of eq. (16)."""
-        penalty = eta * sum(float(np.sum(((theta + c) / 2 - t) ** 2)) for c in centres)
-        own = proximal / 2 * float(np.sum((t - theta) ** 2))
-        return share / 2 * float(t @ t) + 2 * float(dual @ t) + penalty + own
-
-    linear, (m,) = method.linear_term(agents)[0], agents.convexity
-    assert m == share + 2.0 * eta * 3 + proximal
-    points = stream.standard_normal((6, 5))
-    differences = [printed(t) - (m / 2 * float(t @ t) + float(linear @ t)) for t in points]
-    np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-12)
-
-
 # convergence without noise
 
 
-def gaps(
-    shards: Shards, graph: nx.Graph, trouble: FaultModel, *, rounds: int, eta: float = 0.01, kind: type[ADMM] = ADMM
-) -> list[float]:
+def gaps(shards: Shards, graph: nx.Graph, trouble: FaultModel, *, rounds: int, eta: float = 0.01) -> list[float]:
     """Largest gap of an agent's network objective, eq. (2), to its minimum, after every round."""
     share = 0.01 / len(graph)
     locals_ = [Local(X, y, share) for X, y in shards.values()]
     best = pooled_optimum(locals_, 8)
     least = sum(f.value(best) for f in locals_)
     solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
-    method, found = method_of(graph, 8, kind), []
+    method, found = method_of(graph, 8), []
     agents = method.agents(dict.fromkeys(sorted(graph), AgentPlan(eta, share)))
 
     def say(agents: Agents) -> tuple[Matrix, Mask]:
@@ -208,37 +201,6 @@ ETA, LAMBDA = 0.07, 0.02
 TURNS = "0 edges 0-1 2-3\n1 none\n2-3 edges 1-2 3-4 0-4\nrepeat 4\n"
 
 
-class Troubled:
-    """Both ends' copies of what last arrived, and the duals, pair by pair."""
-
-    def __init__(self, wider: Path) -> None:
-        self.shards = list(shards_of(wider, 5).values())
-        self.start(list(range(5)), first=True)
-
-    def start(self, members: list[int], *, first: bool = False) -> None:
-        """Eq. (112), and the objectives of who is left."""
-        self.locals = [Local(*shard, LAMBDA / len(members)) for shard in self.shards]
-        if first:
-            self.theta, self.dual = [np.zeros(8) for _ in range(5)], [np.zeros(8) for _ in range(5)]
-            self.last = {(j, i): np.zeros(8) for j in range(5) for i in range(5)}  # of j, at i
-        mean = sum(self.dual[i] for i in members) / len(members)
-        for i in members:
-            self.dual[i] = self.dual[i] - mean
-            self.last |= {(j, i): self.theta[j] for j in range(5)}
-
-    def primal(self, i: int, around: dict[int, bool]) -> Vector:
-        mine = self.theta[i]
-        centres = [(mine + (self.last[j, i] if there else mine)) / 2 for j, there in around.items()]
-        return augmented(self.locals[i], mine, 2 * self.dual[i], ETA, centres, 0.0)
-
-    def hear(self, spoken: dict[int, Vector | None], arrives: set[tuple[int, int]]) -> None:
-        self.theta = [own if (vector := spoken[i]) is None else vector for i, own in enumerate(self.theta)]
-        self.last |= {(j, i): self.theta[j] for j, i in arrives}
-        for i, j in arrives:
-            if (j, i) in arrives:
-                self.dual[i] = self.dual[i] + ETA / 2 * (self.last[i, j] - self.last[j, i])
-
-
 @pytest.mark.parametrize(
     ("settings", "trouble"),
     [
@@ -246,6 +208,7 @@ class Troubled:
         ({"offline": "3:2-5,1:4-"}, {"absences": [Absence(3, 2, 5), Absence(1, 4, None)]}),
         ({"offline": "3:2-5,0:9", "drop": 0.2}, {"absences": [Absence(3, 2, 5), Absence(0, 9, 9)], "drop": 0.2}),
         ({"topology_schedule": "turns.txt", "topology": None, "drop": 0.2}, {"drop": 0.2}),
+        ({"algorithm": "pp-admm", "topology_schedule": "turns.txt", "topology": None, "drop": 0.2}, {"drop": 0.2}),
     ],
     ids=str,
 )
@@ -256,25 +219,27 @@ def test_every_step_is_what_the_equations_say(
     Path("turns.txt").write_text(TURNS, encoding="utf-8")
     whole = {(min(e), max(e)) for e in RING.edges()}
     turns = [whole] if "topology" not in settings else [{(0, 1), (2, 3)}, set(), *[{(1, 2), (3, 4), (0, 4)}] * 2]
-    words: dict[str, Any] = {"algorithm": "admm", "method": "published", "rounds": 12, "topology": "ring:5"}
-    words |= {"eta": ETA, "regularisation": LAMBDA, "beta": 1e-12} | settings
-    result, _, said = play(wider, tmp_path / "run", **words)
+    words: dict[str, Any] = {"algorithm": "admm", "rounds": 12, "topology": "ring:5", "loss": "logistic"} | settings
+    noisy = words["algorithm"] == "pp-admm"
+    words |= {"epsilon": 8.0, "proximal": 0.3, "beta": 1e-8} if noisy else {"beta": 1e-12}
+    result, plan, said = play(wider, tmp_path / "run", eta=ETA, regularisation=LAMBDA, **words)
     model = FaultModel(RING, **{"seed": SEED} | trouble)  # the seed of play's noise is trouble's, too
     links = list(zip(model.links.sender.tolist(), model.links.receiver.tolist(), strict=True))
-    network, messages, members = Troubled(wider), 0, list(range(5))
+    shards = shards_of(wider, 5)
+    network = Proven(wider, plan) if noisy else Network(shards, RING, ETA, LAMBDA)
+    messages, members = 0, list(range(5))
     for round, spoken in enumerate(said):
         faults = model.at(round)
-        online = faults.online
-        if members != (members := np.flatnonzero(online).tolist()):
-            network.start(members)
+        if members != (members := np.flatnonzero(faults.online).tolist()):  # eq. (112), and their objectives
+            network.graph, mean = RING.subgraph(members), sum(network.dual[i] for i in members) / len(members)
+            network.locals = [Local(*shard, LAMBDA / len(members)) for shard in shards.values()]
+            network.last = {(j, i): network.theta[j] for j, i in links}
+            network.dual = [own - mean if i in members else own for i, own in enumerate(network.dual)]
         edges = turns[round % len(turns)]
-        there = {(i, j) for i, j in links if online[i] and online[j] and (min(i, j), max(i, j)) in edges}
-        for i in range(5):
-            vector = spoken[i]
-            assert (vector is None) == (not online[i])
-            if vector is not None:
-                expected = network.primal(i, {j: (i, j) in there for j in RING[i] if online[j]})
-                np.testing.assert_allclose(vector, expected, rtol=0, atol=1e-10, err_msg=f"{round=} {i=}")
+        there = {(i, j) for i, j in links if {i, j} <= {*members} and (min(i, j), max(i, j)) in edges}
+        network.there = there
+        assert all((spoken[i] is None) == (i not in members) for i in range(5))
+        network.compare(spoken, round, network.close if isinstance(network, Proven) else lambda _: 1e-10)
         network.hear(spoken, {link for link, on in zip(links, faults.arrives, strict=True) if on} & there)
         messages += len(there)
     assert result.summary["bytes_sent"] == 8 * 8 * messages
@@ -282,33 +247,3 @@ def test_every_step_is_what_the_equations_say(
         sent = [int(row["bytes_sent"]) for row in csv.DictReader(file) if row["agent"] == "-1"]
     assert sent[-1] == 8 * 8 * messages
     assert any("simulated trouble" in note for note in result.summary["notes"])
-
-
-OF_NETWORKS = [name for name, place in METHODS.own.items() if ".single_site." not in str(place)]
-
-
-@pytest.mark.parametrize("name", OF_NETWORKS)
-def test_what_is_lost_changes_the_run_and_is_never_taken_in(
-    name: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """But for sums along a tree, which lose nothing. A method sees what ``Agents`` has heard, and no message."""
-    kind: Any = METHODS[name]
-    words = {"algorithm": name} | ({} if name == "ssp" else {"rounds": 4})
-    lost, calm = (play(problem, tmp_path / f"{drop}", drop=drop, **words)[0].theta for drop in (0.5, 0.0))
-    if kind.verb == "reduce":
-        assert lost.tobytes() == calm.tobytes()
-        return
-    assert np.abs(lost - calm).max() > 1e-3
-    absorb, missed = Agents.absorb, list[int]()
-
-    def absorbing(self: Agents, own: Said, vectors: Any) -> Any:
-        assert self.contact is not None
-        nothing, before = ~self.contact.hears, self.heard.copy()
-        found = absorb(self, own, vectors)
-        np.testing.assert_array_equal(self.heard[nothing], before[nothing])
-        missed.append(int(np.sum(nothing)))
-        return found
-
-    monkeypatch.setattr(Agents, "absorb", absorbing)
-    play(problem, tmp_path / "watched", drop=0.5, **words)
-    assert sum(missed) > 0

@@ -23,7 +23,7 @@ from admmnet.rng import Purpose
 from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
-from .recording import Played, charges, play, shards_of, write_problem
+from .recording import Played, Spoken, charges, play, shards_of, write_problem
 from .reference import Network, Streams
 
 SIZE, SEED = 6, 5
@@ -151,13 +151,14 @@ class Everybody(Network):
         self.proximal[i] = max(self.wanted[i] - 2 * self.eta * len(around), 0.0)
         return self.primal(i, self.objective(i, noise.sigma1)) + self.output(i, noise.sigma2)
 
-    def hear(self, said: dict[int, Vector | None]) -> None:
+    def counts(self, i: int, j: int, said: Spoken) -> bool:
+        return i in self.on
+
+    def hear(self, said: Spoken, arrives: Any = None) -> None:
         self.speaks |= self.joined
         self.on |= self.joined
         self.joined = set[int]()
-        duals = self.dual
-        super().hear(said)
-        self.dual = [own if i in self.on else duals[i] for i, own in enumerate(self.dual)]
+        super().hear(said, arrives)
 
 
 @pytest.mark.parametrize("threshold", [0.155, -1.0], ids=["some", "all"])

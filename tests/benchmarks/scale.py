@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from functools import partial
@@ -29,9 +28,7 @@ from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 from .common import least, made, main, summary_of, unit_rows
-from .speed import LOSS, Work, consensus
-
-Asked = argparse.Namespace
+from .speed import LOSS, Asked, Work, consensus
 
 
 def records(agents: int, size: int, width: int) -> Records:

@@ -88,6 +88,7 @@ def test_tuned_settings_make_grids_with_own_values_over_common_ones() -> None:
     assert tried[entries[1]] == ((("eta", 7.0), ("rounds", 2)), (("eta", 7.0), ("rounds", 3)))
     assert tried[entries[2]] == ((("eta", 7.0), ("rounds", 9)),)
     assert parse_tune([], entries, {}) == dict.fromkeys(entries, ((),))
+    assert len(parse_tune(["answer=last:tail, regularisation=0:1"], entries, {})[entries[0]]) == 4
     # a setting that is given again begins combinations that are tried besides
     tried = parse_tune(["pp-admm.eta=1:2,pp-admm.rounds=3", "pp-admm.eta=5"], entries, {})
     assert tried[entries[0]] == ((("eta", 1.0), ("rounds", 3)), (("eta", 2.0), ("rounds", 3)), (("eta", 5.0),))

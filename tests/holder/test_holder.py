@@ -175,13 +175,15 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize(
-    ("n", "d", "wide"), [(MANY // 2, MANY, True), (MANY // 2 + 1, MANY, False), (1, MANY - 1, False), (4, WIDE, True)]
+    ("n", "d", "wide"),
+    [(MANY // 2, MANY, True), (MANY // 2 + 1, MANY, False), (1, MANY - 1, False), (WIDE // 2 + 1, WIDE, True)],
 )
 def test_public_numbers_decide_how_is_solved_and_never_how_many_entries_are_zero(
     kind: Any, n: int, d: int, wide: bool
 ) -> None:
     solver = Holder(kind(np.eye(n, d)), labels(n))._solver(0, get_loss("logistic"))
     assert isinstance(solver, WideSolver) is wide
+    assert d == WIDE or type(solver.X) is np.ndarray
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])

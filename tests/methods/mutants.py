@@ -16,7 +16,7 @@ MUTANTS = {
     "local steps free": ("methods/lt_admm.py", "return self.rounds * self.local", "return self.rounds"),
     "masked stage": ("methods/encoding.py", "min(nominal.values()) if", "nominal[agent] if"),
     "stages are free": ("methods/encoding_rule.py", "rho * (1.0 - self.share) for agent", "rho for agent"),
-    "silence in rows": ("methods/rows.py", "said.value if said.said.all()", "said.value if said.said.any()"),
+    "silence is heard": ("methods/agents.py", "hears & said[self._source]", "hears"),
     "series charged": (
         "methods/single_site/base.py",
         "((series.event(known), 1),)",

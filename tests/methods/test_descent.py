@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run
+from admmnet import RunConfig
 from admmnet.errors import RequestError
 from admmnet.graph import network_of
-from admmnet.methods.agents import AgentPlan, Agents, Contact, Said, Told
+from admmnet.methods.agents import AgentPlan, Agents, Said, Told
 from admmnet.methods.base import Facts
 from admmnet.methods.lt_admm import LTADMM
 from admmnet.privacy.calibrate import Target
@@ -22,7 +22,7 @@ from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Matrix
 
-from .recording import SEED, SIZE, shards_of
+from .recording import SEED, SIZE, charges, shards_of
 from .recording import play as recorded
 from .reference import metropolis, sigmoid
 
@@ -44,7 +44,7 @@ play = partial(recorded, algorithm="dp-dsgd", loss="logistic", split=SPLIT, roun
     ids=["whole", "clipped", "sampled", "mixed"],
 )
 def test_dp_dsgd_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
-    _, plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
+    result, plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
     shards, graph = shards_of(problem, 5, settings.get("split", SPLIT)), plan.graph
     W, streams = metropolis(graph), {i: AgentStreams(i, SEED) for i in range(5)}
     C, share = settings.get("clip_norm", 1.0), settings.get("sample_rate", 1.0)
@@ -73,11 +73,11 @@ def test_dp_dsgd_replayed_from_the_equations(settings: dict[str, Any], problem: 
             np.testing.assert_allclose(vector, new[i], rtol=0, atol=1e-4 * step * plan.agents[i].noise)
             new[i] = vector
         theta = new
-    for i, book in enumerate(read_run(tmp_path / "run").ledgers.values()):
+    for i, book in enumerate(charges(tmp_path / "run")):
         n, noise = len(shards[i][1]), plan.agents[i].noise
         moved, q = 2.0 * C / n * (R + 2e-5), round(share * n) / n
-        assert [round for round, _, _ in book.events] == list(range(6))
-        for t, event, _ in book.events:
+        assert [round for round, _ in book] == list(range(6))
+        for t, event in book:
             if t % steps:
                 assert isinstance(event, NoRecords)
             elif q < 1.0:
@@ -88,10 +88,8 @@ def test_dp_dsgd_replayed_from_the_equations(settings: dict[str, Any], problem: 
                 assert isinstance(event, Gaussian)
                 assert event.sigma == noise
                 assert event.sensitivity == pytest.approx(moved, rel=1e-12)
-    summary = read_run(tmp_path / "run").summary
-    assert summary is not None
-    assert 7.99 < summary["privacy"]["epsilon_proven"] <= 8.0
-    assert summary["privacy"]["adjacency"] == "replace-one"
+    assert 7.99 < result.summary["privacy"]["epsilon_proven"] <= 8.0
+    assert result.summary["privacy"]["adjacency"] == "replace-one"
     if share < 1.0:  # less noise on a sum over fewer records, more on the mean over those drawn
         _, whole, _ = play(problem, tmp_path / "whole", epsilon=8.0, **settings | {"sample_rate": 1.0})
         assert share < plan.agents[0].noise / whole.agents[0].noise < 0.9
@@ -123,7 +121,7 @@ def test_rounds_follow_the_noise(problem: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{}, {"local_steps": 2, "penalty": 0.4, "edge_step": 0.3, "regularisation": 0.1}])
 def test_lt_admm_replayed_with_explicit_messages(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
-    _, plan, said = play(problem, tmp_path / "run", algorithm="lt-admm", epsilon=8.0, **settings)
+    result, plan, said = play(problem, tmp_path / "run", algorithm="lt-admm", epsilon=8.0, **settings)
     shards, graph, config = shards_of(problem, 5, SPLIT), plan.graph, plan.config
     streams = {i: AgentStreams(i, SEED) for i in range(5)}
     tau, rho, step = config.local_steps, config.penalty, float(config.step_size)
@@ -140,7 +138,8 @@ def test_lt_admm_replayed_with_explicit_messages(settings: dict[str, Any], probl
             for _ in range(tau):
                 b = plan.agents[i].noise * streams[i][Purpose.OBJECTIVE].standard_normal(SIZE)
                 noisy = X.T @ (-y * sigmoid(-y * (X @ new[i]))) / len(y) + b
-                noisy = np.rint(noisy / grid(plan.agents[i].noise)) * grid(plan.agents[i].noise)
+                grid = 2.0 ** (np.floor(np.log2(plan.agents[i].noise)) - 20)
+                noisy = np.rint(noisy / grid) * grid
                 new[i] = new[i] - step * (len(y) * 5 / total * noisy + r * new[i]) - beta * pull
         for i, vector in spoken.items():
             assert vector is not None
@@ -149,16 +148,10 @@ def test_lt_admm_replayed_with_explicit_messages(settings: dict[str, Any], probl
         theta = new
         messages = {(j, i): z[j, i] - 2.0 * rho * theta[j] for j, i in z}
         z = {(i, j): 0.5 * (z[i, j] - messages[j, i]) for i, j in z}
-    for book in read_run(tmp_path / "run").ledgers.values():
-        assert [round for round, _, _ in book.events] == [t for t in range(6) for _ in range(tau)]
-        assert all(isinstance(event, Gaussian) for _, event, _ in book.events)
-    summary = read_run(tmp_path / "run").summary
-    assert summary is not None
-    assert 7.99 < summary["privacy"]["epsilon_proven"] <= 8.0
-
-
-def grid(sigma: float) -> float:
-    return float(2.0 ** (np.floor(np.log2(sigma)) - 20))
+    for book in charges(tmp_path / "run"):
+        assert [round for round, _ in book] == [t for t in range(6) for _ in range(tau)]
+        assert all(isinstance(event, Gaussian) for _, event in book)
+    assert 7.99 < result.summary["privacy"]["epsilon_proven"] <= 8.0
 
 
 def said_by(method: LTADMM, agents: Agents, draw: Callable[[], Matrix]) -> Said:
@@ -171,26 +164,6 @@ def said_by(method: LTADMM, agents: Agents, draw: Callable[[], Matrix]) -> Said:
     except StopIteration as done:
         found: Said = done.value
     return found
-
-
-def test_both_ends_of_an_edge_agree_whatever_is_lost() -> None:
-    """What i holds of z_ij and z_ji is what j holds of them: by acknowledgements alone."""
-    graph, rng = network_of("ring:5", agents=None, seed=0), np.random.default_rng(3)
-    config = RunConfig(algorithm="lt-admm", loss="logistic", rounds=9, drop=0.3)
-    counts = dict.fromkeys(graph, 50)
-    method = LTADMM(config.sections.method, Facts(graph, counts, 3, dict.fromkeys(counts, 0.1)))
-    agents = method.agents(dict.fromkeys(graph, AgentPlan(noise=0.1)))
-    edges = [(i, j) for i, around in enumerate(agents.edges.around) for j in around]
-    for _ in range(9):
-        here = {edge: rng.random() < 0.8 for edge in graph.edges}
-        comes = {(i, j): rng.random() < 0.6 and here[min(i, j), max(i, j)] for i, j in edges}
-        masks = [here[min(edge), max(edge)] for edge in edges], [comes[edge] for edge in edges]
-        agents.contact = Contact(*map(np.array, (*masks, [comes[j, i] for i, j in edges])))
-        said = said_by(method, agents, lambda: rng.standard_normal((5, 3)))
-        method.update(agents, agents.absorb(said, {}))
-    back = [edges.index((j, i)) for i, j in edges]
-    assert np.array_equal(agents.own.z, agents.own.other[back])
-    assert agents.own.z.any(axis=1).all()
 
 
 def run_away(share: float) -> LTADMM:

@@ -53,7 +53,7 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.running.party import Node, Party
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import get_loss
-from admmnet.types import Matrix, Total, Vector
+from admmnet.types import Total, Vector
 from tests.masking.crew import crew
 from tests.planned import contract_for
 from tests.privacy.plain_sampler import discrete_gaussian
@@ -70,10 +70,10 @@ def settings(**others: Any) -> Any:
     return fixed(RunConfig(algorithm="noisy-gd", delta=1e-4, **others).sections.method)
 
 
-def records(agent: int, spread: float = 1.0) -> RawRows:
+def records(agent: int) -> RawRows:
     rng = np.random.default_rng(agent)
     n = COUNTS[agent]
-    numbers = spread * rng.lognormal(0.0, 1.0, (n, 5))
+    numbers = rng.lognormal(0.0, 1.0, (n, 5))
     numbers[rng.random((n, 5)) < 0.1] = np.nan
     return RawRows(numbers, rng.integers(0, 3, (n, 1)), ENCODING.width)
 
@@ -95,10 +95,6 @@ def summed(stage: Stage, holders: dict[int, Holder], seed: int = 5) -> tuple[Tot
         words.append(word)
         charged[i] = ledger.totals
     return Total(sum(words[1:], words[0]), tuple(COUNTS)), charged
-
-
-def pooled(column: int) -> Vector:
-    return np.concatenate([records(i).numbers[:, column] for i in COUNTS])
 
 
 def counted(values: Vector, edges: Vector) -> Vector:
@@ -142,7 +138,8 @@ def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, m
             sigma = math.ldexp(math.ceil(math.frexp(sigma)[0] * 2.0**24), math.frexp(sigma)[1] - 24)
             sigma = sigma / math.sqrt(2.0) * (1.0 + 1e-15)
         noise += discrete_gaussian(AgentStreams(i, 5)[Purpose.OUTPUT], sigma / stage.grid, size) * stage.grid
-    exact = np.array([counted(pooled(place), edges) for place, edges in zip(places, stage.edges, strict=True)])
+    pooled = np.concatenate([records(i).numbers for i in COUNTS]).T[list(places)]
+    exact = np.array([counted(*own) for own in zip(pooled, stage.edges, strict=True)])
     np.testing.assert_allclose(stage.counts(total), exact + noise.reshape(exact.shape), atol=1e-3)
     assert stage.noise(total) == pytest.approx(float(np.std(noise)), rel=0.25)
 
@@ -150,10 +147,8 @@ def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, m
 def test_fewer_columns_cost_no_more_and_are_covered_by_the_plan() -> None:
     """A column that noise drowned is left out: its plan was made for all of them."""
     config = settings()
-    every = replace(
-        ENCODING,
-        columns=tuple(structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in ENCODING.columns),
-    )
+    even = (structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in ENCODING.columns)
+    every = replace(ENCODING, columns=tuple(even))
     plan = ShapeStage(config, FACTS, 0.05, every, ENCODING).plan(0, Target(1.0, 1e-5))
     stage = ShapeStage(config, FACTS, 0.05, ENCODING, ENCODING)
     ((event, _),) = stage.plan(0, Target(1.0, 1e-5)).charges
@@ -243,37 +238,22 @@ def test_tables_rise_from_0_to_1_whatever_the_noise() -> None:
     assert table_of(np.eye(35)[0] * 7.0) == (1.0,) * 33
 
 
-class Drawn(BoundsStage):
-    """Counts that a test has made."""
-
-    made: Matrix
-
-    def counts(self, total: Total) -> Matrix:
-        """Of the test."""
-        return self.made
-
-
 def test_drowned_columns_and_void_sums_stay_at_their_fallback() -> None:
     config, spoken = settings(), Total(np.zeros(1, dtype=np.int64), (0, 1, 2))
-    stage = Drawn(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    stage: Any = BoundsStage(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
     assert stage.result() is ENCODING
-    stage.made = np.zeros((2, 110))
-    stage.made[0, :-1] = 1e4 * bins(np.full(1, 5.0))
-    stage.total = spoken
+    drawn = np.zeros((2, 110))
+    drawn[0, :-1] = 1e4 * bins(np.full(1, 5.0))
+    stage.total, stage.counts = spoken, lambda total: drawn
     found = stage.result()
     assert found.columns[0] == Number(1.0, float(EDGES[np.searchsorted(EDGES, 5.0) - 1]), 10**0.75, EVEN)
     assert found.columns[1:] == ENCODING.columns[1:]
     assert bounded(found) == [0, 3]
-
-    class Shaped(ShapeStage):
-        def counts(self, total: Total) -> Matrix:
-            made = np.zeros((2, 35))
-            made[1, 5] = 100.0
-            return made
-
-    shaped = Shaped(config, FACTS, 0.05, found, ENCODING)
+    shaped: Any = ShapeStage(config, FACTS, 0.05, found, ENCODING)
     assert shaped.result() is found
-    shaped.total = spoken
+    shapes = np.zeros((2, 35))
+    shapes[1, 5] = 100.0
+    shaped.total, shaped.counts = spoken, lambda total: shapes
     columns = shaped.result().columns
     assert columns[0] == ENCODING.columns[0], "without its shape it is as public as before"
     assert columns[3] == Number(1.0, 0.0, 4.0, (0.0,) * 5 + (1.0,) * 28)

@@ -10,13 +10,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, run
-from admmnet.faults.model import Absence, FaultModel
-from admmnet.library import RunResult
-from admmnet.methods import fixed
-from admmnet.methods.agents import AgentPlan, Said
-from admmnet.methods.base import Facts
-from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.joining import ASKED_IN, SLACK, core_of, reaching, relays_of
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
@@ -103,19 +96,6 @@ def test_whoever_is_asked_hears_a_speaker() -> None:
             assert i in found or found & set(graph[i])
         if all(i in first or first & set(graph[i]) for i in asked):
             assert found == first
-
-
-def test_equal_sizes_are_pp_admm_bit_for_bit_without_a_word_or_a_cost(problem: Path, tmp_path: Path) -> None:
-    found = dict[str, RunResult]()
-    for name in ("pp-admm", "ipp-admm"):
-        settings: dict[str, Any] = {"algorithm": name, "epsilon": 2.0, "rounds": 5, "seed": 1, "topology": "ring:5"}
-        found[name] = run(RunConfig(data=str(problem), out=str(tmp_path / name), **settings))
-    one, two = found.values()
-    assert one.theta.tobytes() == two.theta.tobytes()
-    assert charges(one.folder) == charges(two.folder)
-    for key in ("privacy", "test_error", "bytes_sent", "notes"):
-        assert one.summary[key] == two.summary[key], key
-    assert [entry["joined_at"] for entry in two.summary["per_agent"]] == [0] * 5
 
 
 # what is said
@@ -224,47 +204,10 @@ def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path,
     assert np.abs(found.theta).max(axis=1).min() > 0.0
 
 
-# trouble
-
-
-@pytest.mark.parametrize("faults", [{}, {"drop": 0.4}, {"drop": 0.3, "absences": [Absence(3, 2, 6)]}], ids=str)
-def test_duals_add_up_to_zero_whoever_joins_and_whatever_is_lost(faults: dict[str, Any]) -> None:
-    """Eq. (86): an edge moves both ends' duals by opposite amounts, or neither's."""
-    graph = nx.convert_node_labels_to_integers(nx.petersen_graph())
-    counts = {i: 90 if i < 4 else 1 for i in graph}
-    config = fixed(RunConfig(algorithm="ipp-admm", epsilon=60.0, delta=1e-4).sections.method)
-    method: Any = IPPADMM(config, Facts(graph, counts, 3, dict.fromkeys(graph, 0.1)))
-    trouble = FaultModel(graph, **faults, seed=1) if faults else None
-    rng, on = np.random.default_rng(2), np.array([i in method.first for i in graph])
-    assert 4 <= on.sum() < 10
-    agents = method.agents(dict.fromkeys(graph, AgentPlan(0.4)))
-    for round in range(30):
-        if trouble is not None:
-            agents.online = np.asarray(trouble.at(round).online)
-            agents.contact = trouble.at(round).contact(agents.ids, agents.edges.around)
-        if round in (3, 4, 9):
-            on[rng.choice(10, 2)] |= True
-        said = on & agents.online & (rng.random(10) < 0.95)
-        vectors = np.where(said[:, None], rng.standard_normal((10, 3)), 0.0)
-        method.update(agents, agents.absorb(Said(vectors, said), {}))
-        np.testing.assert_allclose(agents.dual.sum(axis=0), 0.0, atol=1e-12)
-        assert not agents.dual[~on].any()
-    assert np.abs(agents.dual[0]).max() > 0.1
-    edges = [(i, j) for i, around in enumerate(agents.edges.around) for j in around]
-    back = [edges.index((j, i)) for i, j in edges]
-    assert (agents.own.met == agents.own.told[back]).all()  # both ends know the same of an edge
-
-
-@pytest.mark.parametrize(
-    "faults",
-    [{"offline": "1:0-,3:0-,6:0-"}, {"offline": "2:1-8,4:4-", "drop": 0.2}],
-    ids=["no core", "relays and drop"],
-)
-def test_lost_messages_and_absent_core_members_break_nothing(
-    faults: dict[str, Any], problem: Path, tmp_path: Path
-) -> None:
-    found, _, _ = unequal(problem, tmp_path / "run", gate_threshold=0.1, **faults)
-    assert np.isfinite(found.theta).all()
-    for entry in found.summary["per_agent"]:
-        assert entry["refused_at"] is None
-        assert entry["epsilon_spent"] <= entry["epsilon_proven"]
+def test_a_core_that_is_away_and_lost_messages_break_nothing(problem: Path, tmp_path: Path) -> None:
+    for faults in ({"offline": "1:0-,3:0-,6:0-"}, {"offline": "2:1-8,4:4-", "drop": 0.2}):
+        found = unequal(problem, tmp_path / faults["offline"].replace(":", ""), gate_threshold=0.1, **faults).result
+        assert np.isfinite(found.theta).all()
+        for entry in found.summary["per_agent"]:
+            assert entry["refused_at"] is None
+            assert entry["epsilon_spent"] <= entry["epsilon_proven"]

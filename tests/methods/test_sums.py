@@ -22,12 +22,6 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Total, Vector
-from tests.people_runs import write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("people") / "people.npz", 400, width=5)
 
 
 def go(people: str, out: Path, **others: Any) -> RunResult:

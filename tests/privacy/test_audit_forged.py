@@ -146,6 +146,8 @@ COINS, BATCHES = SubsampledGaussian(50.0, 0.010001, 1, "poisson"), SubsampledGau
         (book_of(BATCHES, adjacency="zero-out"), put(1, "parameters", rate=0.010001), "no whole batch of the header's"),
         (book_of(MASKED, colluders=1), None, ""),
         (book_of(MASKED, colluders=1), put(0, colluders=2), "line 2: colluders is 1, the header's is 2"),
+        (book_of(MASKED, colluders=1), put(0, colluders=0), "header's"),
+        (book_of(MASKED, colluders=1), lambda lines: lines[0].pop("colluders"), "replace-one"),
         (book_of(MASKED), None, "line 2: has noise of 5 agents, which its header does not say"),
         (book_of(SUM, colluders=1), None, "line 2: has noise of 1 agents, which its header does not say"),
         (book_of(SUM), put(1, "parameters", grid=1e-9), "line 2: discrete-gaussian: grid must be a power of two"),

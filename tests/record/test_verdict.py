@@ -105,7 +105,7 @@ def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path]
     assert (torn.torn, "cut off while it was written" in torn.line()) == (1, True)
 
 
-def test_what_an_account_and_masks_add(people: str, tmp_path: Path) -> None:
+def test_what_an_account_and_masks_add(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     """The largest figures of all agents, two with masked sums, and the least number of colluders of an account."""
     how: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "no_test": True}
     how |= {"account": str(tmp_path / "account"), "budgets": {"2": {"epsilon": 5.0}}}
@@ -119,6 +119,7 @@ def test_what_an_account_and_masks_add(people: str, tmp_path: Path) -> None:
     assert privacy["epsilon_target"] > min(entry["epsilon_target"] for entry in entries)
     assert (privacy["trust"], privacy["colluders"], privacy["account_colluders"]) == ("masked", 2, 1)
     assert privacy["epsilon_if_all_collude"] > privacy["epsilon_proven"]
+    assert {entry["colluders"] for entry in admmnet.json("account", "show", tmp_path / "account")} == {1}
     lines = judged(result.folder).lines()
     account = [line for line in lines if line.startswith("account:")]
     assert len(account) == 1

@@ -28,6 +28,6 @@ MUTANTS = {
     ),
     "clip": ("solvers/radius.py", "while not _norm(scaled) <= radius:", "while False:"),
     "tail": ("solvers/radius.py", "math.sqrt(2.0 * _TAIL_EXPONENT))", "math.sqrt(_TAIL_EXPONENT))"),
-    "edge of the ball": ("solvers/ball_query.py", "mu * distance * slack <= _PART", "mu * slack * slack <= _PART"),
+    "sure error": ("solvers/accurate.py", "unsure + 3.0 * _U * steep", "unsure"),
     "ours": ("solvers/losses.py", "getattr(module, kind.__name__, None) is kind", "module is not None"),
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from admmnet.solvers.certificate import Solution
+from admmnet.solvers.certificate import Solution, gradient, met_curvature, rounding_margin, rows_at_once, squared_norms
+from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
 from admmnet.types import Matrix, Vector
@@ -77,6 +79,17 @@ def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: L
 def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
     true = exact_norm(X, y, found.theta, g, m, loss)
     assert true <= found.gradient_norm <= beta
+
+
+def margin_covers(X: Any, y: Vector, theta: Vector, loss: Loss, exact: float, compiled: Compiled | None = None) -> None:
+    """Of what rounding does to the gradient norm at m = 0.01 and the linear term 0.1; and it is small."""
+    (n, d), length = X.shape, float(np.linalg.norm(theta))
+    data, rms = gradient(X, y, theta, loss, compiled=compiled)
+    norm, R = float(np.linalg.norm(data + 0.01 * theta + linear_term(d, 0.1))), math.sqrt(squared_norms(X).max())
+    c, met = loss.curvature_bound(), met_curvature(X, y, theta, loss, R, length, compiled)
+    for curvature in (c, min(c, met)):
+        margin = rounding_margin((n, d), R, curvature, rms, length, 0.01 * length + 0.1, norm, rows_at_once(X))
+        assert abs(norm - exact) <= margin <= 2.0**-53 * (n + d + 20) * (1 + 4 * c * length + norm + rms)
 
 
 def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:

@@ -180,10 +180,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     fit |= {"counts": None, "out": np.ones(4), "squares": np.ones(1), "scores": np.ones(6)}
     native.run(*fit.values())
     wrong: list[tuple[str, list[Any]]] = [
-        (
-            "X",
-            [X.astype(np.float32), X.astype(">f8"), X.T, X[:, :2], X[0], np.ones((6, 0)), np.ones((0, 4)), 3.0, None],
-        ),
+        ("X", [X.astype(np.float32), X.astype(">f8"), X.T, X[:, :2], X[0], np.ones((6, 0)), np.ones((0, 4)), None]),
         ("y", [y[:5], y.astype(int), np.ones(12)[::2]]),
         ("theta", [theta[:3], np.ones(5), np.ones(8)[::2], None]),
         ("counts", [np.ones(2), np.ones(1, dtype=int)]),

@@ -1,4 +1,4 @@
-"""Losses: values against extended precision, derivatives, conjugates, and the constants privacy rests on."""
+"""Losses: values against extended precision, derivatives, and the constants privacy rests on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import SimulatedHolder
-from admmnet.holder.series.simulation import conjugate
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared, get_loss, is_ours
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import LossFacts
@@ -59,25 +58,6 @@ def test_derivatives_match_finite_differences(loss: Loss, label: float) -> None:
     bend = (loss.derivative(u + h, y) - loss.derivative(u - h, y)) / (2 * h)
     np.testing.assert_allclose(loss.derivative(u, y), slope, atol=1e-9)
     np.testing.assert_allclose(loss.curvature(u, y), bend, atol=1e-9)
-
-
-@pytest.mark.parametrize("loss", [Logistic(), Squared()])
-@both_labels
-def test_conjugate_attains_equality_at_the_derivative(loss: Any, label: float) -> None:
-    u = np.linspace(-25.0, 25.0, 501)
-    y = labels(label, u)
-    s = loss.derivative(u, y)
-    np.testing.assert_allclose(conjugate(loss, s, y), s * u - loss.value(u, y), rtol=1e-13, atol=1e-13)
-
-
-@both_labels
-def test_conjugates_at_the_ends_and_outside(label: float) -> None:
-    s = -label * np.array([0.0, 1.0, 0.5, 1e-300, -1e-9, 1.0 + 1e-9, 5.0, -5.0])
-    expected = np.array([0.0, 0.0, -np.log(2.0), 0.0, np.inf, np.inf, np.inf, np.inf])
-    np.testing.assert_allclose(conjugate(Logistic(), s, labels(label, s)), expected, atol=1e-290)
-    s = np.array([-1e3, -2.0, 0.0, 3.0, 1e200])
-    ends = np.array([5e5 - 1e3 * label, 2.0 - 2.0 * label, 0.0, 4.5 + 3.0 * label, np.inf])
-    np.testing.assert_allclose(conjugate(Squared(), s, labels(label, s)), ends)
 
 
 @every_loss
@@ -196,25 +176,6 @@ def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> No
     assert np.max(np.abs(np.diff(slope))) <= 1e-5 * loss.curvature_bound() * (1 + 1e-6)  # phi' never jumps
 
 
-@pytest.mark.parametrize(
-    ("name", "width"),
-    [*(("smoothed-hinge", width) for width in (0.5, 1.0)), *(("huber", width) for width in (0.5, 1.0, 1.5, 2.0))],
-)
-@pytest.mark.parametrize("share", [0.5, 0.55, 0.7, 0.9, 1.0])
-def test_the_best_constant_score_is_on_the_side_of_the_majority(name: str, width: float, share: float) -> None:
-    """The minimiser of the mean loss where labels are +1 with probability share."""
-    loss, u = get_loss(name, width), np.linspace(-3.0, 3.0, 600_001)
-    mean = share * loss.value(u, labels(1.0, u)) + (1.0 - share) * loss.value(u, labels(-1.0, u))
-    least = u[mean <= mean.min() + 1e-14]
-    assert least.min() > 1e-4 if share > 0.5 else least.min() - 1e-9 <= 0.0 <= least.max() + 1e-9
-    if name == "huber" and share < 1.0:
-        inner, outer = 2.0 * share - 1.0, 1.0 - width * (1.0 - share) / share
-        expected = inner if share <= width / 2.0 else outer
-        assert least.min() - 1e-4 <= expected <= least.max() + 1e-4
-    if name == "smoothed-hinge" and share < 1.0:
-        assert least.min() - 1e-4 <= 1.0 + width - 2.0 * width * (1.0 - share) / share <= least.max() + 1e-4
-
-
 def test_names_and_widths() -> None:
     for name in LOSSES.own:
         assert get_loss(name) is get_loss(name, "auto") is LOSSES[name]
@@ -303,17 +264,11 @@ def test_what_needs_one_score_refuses_it() -> None:
 
 def test_mean_losses_of_classes() -> None:
     rng = np.random.default_rng(3)
-    shards = []
-    for n in (5, 9):
-        X = rng.standard_normal((n, 4))
-        shards.append((X / np.linalg.norm(X, axis=1, keepdims=True), rng.integers(0, 3, n).astype(float)))
-    holder = SimulatedHolder.of(shards, task="classes", classes=3)
-    theta = rng.standard_normal((2, 12))
-    hot = np.eye(3)
-    for (X, y), own, cross, squared in zip(
-        shards, theta, *holder.mean_losses(SOFTMAX, theta), *holder.mean_losses(Squared(), theta), strict=True
-    ):
-        u = X @ own.reshape(3, 4).T
+    shards = [(0.4 * rng.uniform(-1.0, 1.0, (n, 4)), rng.integers(0, 3, n).astype(float)) for n in (5, 9)]
+    holder, theta = SimulatedHolder.of(shards, task="classes", classes=3), rng.standard_normal((2, 12))
+    found = zip(*holder.mean_losses(SOFTMAX, theta), *holder.mean_losses(Squared(), theta), strict=True)
+    for (X, y), own, (cross, squared) in zip(shards, theta, found, strict=True):
+        u, hot = X @ own.reshape(3, 4).T, np.eye(3)[y.astype(int)]
         p = np.exp(u) / np.exp(u).sum(axis=1, keepdims=True)
-        assert cross == pytest.approx(-np.log(p[np.arange(len(y)), y.astype(int)]).mean())
-        assert squared == pytest.approx(0.5 * ((u - hot[y.astype(int)]) ** 2).sum(axis=1).mean())
+        assert cross == pytest.approx(-np.log(p[hot > 0.0]).mean())
+        assert squared == pytest.approx(0.5 * ((u - hot) ** 2).sum(axis=1).mean())

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, certificate, newton
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.certificate import gradient, rounding_margin, scores, solve_all
+from admmnet.solvers.certificate import scores, solve_all
 from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver, WideSolver
@@ -23,30 +22,6 @@ from admmnet.types import Matrix, Vector
 from .problems import EVERY, LOSS, Kinked, check, every_loss, linear_term, problem
 
 pytestmark = pytest.mark.usefixtures("kernel")
-
-
-@every_loss
-@pytest.mark.parametrize(("m", "beta"), [(1e-4, 1e-6), (1e-2, 1e-10), (2.0, 1e-3)])
-def test_certificate_is_honest_round_after_round(m: float, beta: float, loss: Loss) -> None:
-    X, y = problem(1500, 12)
-    solver = LocalSolver(X, y, loss)
-    for seed in range(12):
-        g = linear_term(12, 0.05, seed)
-        check(X, y, g, m, beta, solver.solve(g, m, beta), loss)
-
-
-@every_loss
-def test_agrees_with_an_independent_optimiser(loss: Loss) -> None:
-    X, y = problem(400, 9)
-    g, m = linear_term(9, 0.2), 0.01
-
-    def objective(theta: Vector) -> tuple[float, Vector]:
-        value = loss.value(X @ theta, y).mean() + 0.5 * m * theta @ theta + g @ theta
-        return float(value), X.T @ loss.derivative(X @ theta, y) / len(y) + m * theta + g
-
-    expected = minimize(objective, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-10}).x
-    atol = 1e-7 if loss.smooth else 1e-5  # the reference, not ours, ends early where curvatures jump
-    np.testing.assert_allclose(LocalSolver(X, y, loss).solve(g, m, 1e-11).theta, expected, atol=atol)
 
 
 def test_squared_loss_has_the_closed_form() -> None:
@@ -136,35 +111,12 @@ def test_warm_rounds_are_cheap_and_answers_the_callers_own(solver: Any) -> None:
     again = own.solve(g, 0.01, 1e-8)
     assert (again.passes, again.refreshes, again.gradient_norm) == (0, 0, first.gradient_norm)
     np.testing.assert_array_equal(again.theta, before)
-    fresh, anew = (one.solve(g, 0.01, 1e-8).theta for one in (own.fresh(), own.fresh()))
-    assert fresh.tobytes() == anew.tobytes()
+    runs = [[one.solve(linear_term(30, 0.1, t), 0.01, 1e-9) for t in range(4)] for one in (own.fresh(), own.fresh())]
+    fresh, anew = ([(answer.theta.tobytes(), *answer[1:]) for answer in run] for run in runs)
+    assert fresh == anew, "the same calls in the same order give the same bits"
     if solver is not WideSolver:
         drift = [own.solve(linear_term(30, 0.01 * 0.9**t), 0.01, 1e-6).passes for t in range(20)]
         assert np.mean(drift) <= 2.0
-
-
-@every_loss
-def test_the_answer_depends_on_the_history_only_within_the_certificate(loss: Loss) -> None:
-    X, y = problem(800, 15)
-    target, m, beta = linear_term(15, 0.1), 0.02, 1e-5
-    cold = LocalSolver(X, y, loss).solve(target, m, beta).theta
-    for seed in range(5):
-        solver = LocalSolver(X, y, loss)
-        for t in range(seed + 1):
-            solver.solve(linear_term(15, 10.0**-t, seed), m * (1 + t), beta)
-        assert np.linalg.norm(solver.solve(target, m, beta).theta - cold) <= 2 * beta / m
-
-
-@every_loss
-def test_same_history_same_bits(loss: Loss) -> None:
-    X, y = problem(2000, 25)
-    runs = []
-    for _ in range(2):
-        solver = LocalSolver(X, y, loss)
-        runs.append([solver.solve(linear_term(25, 0.1, t), 0.01 * 1.1**t, 1e-9) for t in range(8)])
-    for a, b in zip(*runs, strict=True):
-        assert a.theta.tobytes() == b.theta.tobytes()
-        assert a[1:] == b[1:]
 
 
 @every_loss
@@ -197,15 +149,6 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
     monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
     theta = solver.solve(-g, 0.05, 1e-9).theta
     np.testing.assert_array_equal(solver.losses(theta), expected(theta))
-
-
-def test_beta_just_above_rounding_is_met() -> None:
-    X, y = problem(500, 20)
-    g, m = linear_term(20, 0.1), 0.01
-    theta = LocalSolver(X, y, LOSS).solve(g, m, 1e-10).theta
-    size = float(np.linalg.norm(theta))
-    margin = rounding_margin(X.shape, 1.0, 0.25, gradient(X, y, theta, LOSS)[1], size, m * size + 0.1, 0.0)
-    check(X, y, g, m, 1.5 * margin, LocalSolver(X, y, LOSS).solve(g, m, 1.5 * margin))
 
 
 @every_solver

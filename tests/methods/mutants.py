@@ -2,11 +2,11 @@
 
 MUTANTS = {
     "weight": ("methods/consensus.py", "counts[agent] * len(counts) / self._records", "counts[agent] / self._records"),
-    "dual without hearing": ("methods/consensus.py", "both = arrives & hears & self", "both = arrives & self"),
+    "dual without hearing": ("methods/agents.py", "came, arrives & hears)", "came, arrives)"),
     "questions planned": ("methods/ipp_admm.py", "((event, rounds),)", "((event, self.releases),)"),
     "releases planned": ("methods/pp_admm.py", "(event, self.releases) for", "(event, self.releases - 1) for"),
     "joining questions": ("methods/joining.py", "((event, len(ASKED_IN)),)", "((event, 1),)"),
-    "who listens has a dual": ("methods/joining.py", "return self.met & self.told", "return self.met"),
+    "who listens has a dual": ("methods/joining.py", "return own.met & own.told", "return own.met"),
     "rounds between planned": ("methods/rivals.py", "(event, self.reading) for", "(event, self.settings.rounds) for"),
     "ridge": ("methods/rivals.py", "m = max(m, self.ridge(", "m = min(m, self.ridge("),
     "sums share mu": ("methods/sums.py", "mu / math.sqrt(self.rounds)", "mu / self.rounds"),

@@ -21,11 +21,7 @@ MUTANTS = {
     "handed over": ("solvers/blocks/group.py", "= answer.theta, False, answer", "= answer.theta, True, answer"),
     "no room for noise": ("solvers/radius.py", "return whole * (1.0 - 1e-9) - tail", "return whole * (1.0 - 1e-9)"),
     "widest": ("solvers/radius.py", "if d < WIDE else 1", "if d <= WIDE else 1"),
-    "centres": (
-        "solvers/radius.py",
-        "        low, high = (middle, high) if _reach",
-        "        high, low = (middle, high) if _reach",
-    ),
+    "least beta without noise": ("solvers/radius.py", "most = (facts.G + tail)", "most = facts.G"),
     "clip": ("solvers/radius.py", "while not _norm(scaled) <= radius:", "while False:"),
     "tail": ("solvers/radius.py", "math.sqrt(2.0 * _TAIL_EXPONENT))", "math.sqrt(_TAIL_EXPONENT))"),
     "sure error": ("solvers/accurate.py", "unsure + 3.0 * _U * steep", "unsure"),

@@ -109,6 +109,7 @@ def test_the_public_radius_leaves_room_for_noise() -> None:
     whole = linear_radius(facts, 0.1, 1e-8)
     assert certain(facts, 0.1, 1e-8, whole)
     assert linear_radius(facts, 0.1, 1e-8, tail=5.0) == pytest.approx(whole - 5.0, rel=1e-12)
+    assert linear_radius(facts, 0.1, least_beta(facts, 0.1, 5.0), 5.0) >= facts.G
     assert not certain(facts, 0.1, least_beta(facts, 0.1) * 0.4, 1.0)
     for size in (1, 20, 5000):
         tails = stats.chi(size), gaussian_tail(0.3, size) / 0.3, stats.gamma(size), gamma_norm_tail(2.0, size) * 2.0

@@ -79,6 +79,12 @@ class Asks(NamedTuple):
     reserve: Asks | None = None
     """What the answer may lead to: it must fit the budget, too."""
 
+    def fits(self, agents: int) -> bool:
+        """Whether there is a question, a vector and a mark for each of so many agents."""
+        one = len(self.questions) == agents and (self.vectors is None or len(self.vectors) == agents)
+        one = one and (self.rows is None or is_mask(self.rows, agents))
+        return one and (self.reserve is None or self.reserve.fits(agents))
+
 
 Asking: TypeAlias = Generator[Asks, Told, T]
 """A method's step: yields questions, is sent answers, returns vectors to be said."""
@@ -285,9 +291,17 @@ class Agents:
         make = made if any(isinstance(v, np.ndarray) for v in numbers.values()) else cache(made)
         size = len(self)
         each = [v if isinstance(v, list | np.ndarray) else [v] * size for v in numbers.values()]
+        many = [*each, *([] if vectors is None else [vectors]), *([] if rows is None else [rows])]
+        if any(len(v) != size for v in many) or not (rows is None or is_mask(rows, size)):
+            raise RequestError(f"{kind.__name__}: there must be a vector, number and bool for each of {size} agents")
         wanted = [True] * size if rows is None else rows.tolist()
         questions = [make(*(v[k] for v in each)) if asked else None for k, asked in enumerate(wanted)]
         return Asks(questions, vectors, rows, reserve)
+
+
+def is_mask(value: Any, size: int) -> bool:
+    """Whether a value is an array of bools, shape (size,)."""
+    return isinstance(value, np.ndarray) and value.dtype == bool and value.shape == (size,)
 
 
 def placed(ask: Asks, row: int) -> Any:

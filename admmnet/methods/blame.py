@@ -41,14 +41,14 @@ def defined(kind: type, name: str) -> str:
     return name if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}, {name}"
 
 
-def asking(steps: Any) -> str:
-    """Where a method's generator waits for an answer: the deepest line that is not this package's, or nothing."""
+def asking(steps: Any, kind: type, fault: BaseException) -> str:
+    """Where a method's generator waits for an answer, or raised: the deepest line that is not ours, or nothing."""
     place = ""
     while (frame := getattr(steps, "gi_frame", None)) is not None:
         if frame.f_globals["__name__"].partition(".")[0] != PACKAGE:
             place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}, {frame.f_code.co_name}"
         steps = steps.gi_yieldfrom
-    return place
+    return place or _place(kind, fault) or ""
 
 
 def _place(kind: type, fault: BaseException) -> str | None:

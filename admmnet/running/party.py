@@ -15,9 +15,9 @@ from admmnet.graph.simple import Graph
 from admmnet.holder.answers import REFUSED, Ask, Released
 from admmnet.holder.door import Door, answer_rows
 from admmnet.holder.measurements.gate import GradientNorm, HeldNorm, PublishedComparison
-from admmnet.methods.agents import AgentPlan, Asks, Came, Contact, Mask, Said, Told, check_vector, placed
+from admmnet.methods.agents import AgentPlan, Asks, Came, Contact, Mask, Said, Told, check_vector, is_mask, placed
 from admmnet.methods.base import Closing, Method
-from admmnet.methods.blame import asking
+from admmnet.methods.blame import asking, defined
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.radius import MOST, clip_rows
@@ -150,13 +150,15 @@ class Party:
                     raise RequestError(
                         f"yields {what}: it must yield agents.ask(...), at most {MOST_ASKED:,} times a round"
                     )
+                if not ask.fits(len(agents)):
+                    raise RequestError(f"yields no question, vector and bool for each of {len(agents)} agents")
                 rows = agents.online if ask.rows is None else agents.online & ask.rows
                 asked |= rows
                 ask = steps.send(self._answered(ask, rows, round))
         except StopIteration as done:
             said: Any = done.value
         except RequestError as error:
-            place = asking(steps)
+            place = asking(steps, type(method), error)
             raise RequestError(f"{place}: {error}" if place else str(error)) from None
         self.outgoing = self._held(said, round, asked)
 
@@ -167,6 +169,11 @@ class Party:
             said = Said(np.zeros((len(agents), 0)), np.zeros(len(agents), dtype=bool))
         elif isinstance(said, np.ndarray):
             said = Said(said, np.ones(len(agents), dtype=bool))
+        elif not isinstance(said, Said | Told) or not is_mask(said.said, len(agents)):
+            raise RunError(
+                f"{defined(type(method), 'propose')}: returns {type(said).__name__}: it must be None, an array with a "
+                f"row for each of {len(agents)} agents, or Said of one and as many bools"
+            )
         spoke = said.said & agents.online
         nodes = [self.nodes[row] for row in self._rows]
         for row in np.flatnonzero(spoke).tolist():

@@ -94,5 +94,5 @@ def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -
             except StopIteration:
                 continue
             except RequestError as error:
-                place = asking(steps)
+                place = asking(steps, type(method), error)
                 raise RequestError(f"{place}: {error}" if place else str(error)) from None

@@ -52,7 +52,13 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     "encoded masked noisy-gd": {"algorithm": "noisy-gd", **MASKED, **ENCODED},
     "encoded noisy-gd in a storm": {"algorithm": "noisy-gd", **ENCODED, **STORM},
-    "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM},
+    "wide ipp-admm in a storm": {
+        "algorithm": "ipp-admm",
+        "gate": "gaussian",
+        "gate_threshold": 0.05,
+        **WIDE_FILE,
+        **STORM,
+    },
     "wide noisy-gd": {"algorithm": "noisy-gd", **WIDE_FILE},
     # in one process and two by rows, in five agent by agent
     "pp-admm by rows": {"algorithm": "pp-admm", **MANY},

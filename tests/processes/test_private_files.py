@@ -52,7 +52,7 @@ def assert_private(folder: Path, *, tested: bool) -> dict[str, Any]:
     assert run.summary is not None
     for account in run.ledgers.values():
         header = account.header
-        assert (header["schema"], header["mode"], header["noise"]) == (3, "private", "private")
+        assert (header["schema"], header["mode"], header["noise"]) == (4, "private", "private")
         assert header["budget"]["delta"] == run.summary["privacy"]["delta"] == 1e-5
     summary: dict[str, Any] = to_builtins(run.summary)
     assert (summary["mode"], summary["seeded"]) == ("private", False)

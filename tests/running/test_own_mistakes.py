@@ -60,6 +60,14 @@ MISTAKES: dict[str, tuple[tuple[str, str], str]] = {  # what is replaced, by wha
     "complex numbers": (moves("agents.theta + 1j"), LINE + "propose: returns complex128 of"),
     "no number": (NO_NUMBER, r"m5\.py:(\d+, propose: returns|18, moved: RuntimeWarning)"),
     "a question of another width": ((ASKS, ASKS.replace("theta,", "theta[:, :-1],")), r"m5\.py:14, propose: .*point"),
+    "fewer questions than agents": (
+        (ASKS, ASKS.replace("theta,", "theta[:-1],")),
+        r"m5\.py:14, propose: NoisyGradient: there must be a vector, number and bool for each of",
+    ),
+    "fewer bools than agents": (
+        ("told.said)", "told.said[:-1])"),
+        LINE + "propose: returns Said: it must be None, an array with a row",
+    ),
     "no question": ((ASKS, "agents.theta"), r"m5\.py.*propose: yields ndarray: it must yield agents\.ask"),
     "a plan of nothing": (
         adds("plan(self, agent, target)", "return None"),

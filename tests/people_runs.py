@@ -57,6 +57,12 @@ def summary_of(folder: Path) -> dict[str, Any]:
     return value
 
 
+def theta_of(folder: Path) -> Any:
+    """Models in model.npz."""
+    with np.load(folder / "model.npz", allow_pickle=False) as model:
+        return model["theta"]
+
+
 def rows(folder: Path) -> list[dict[str, str]]:
     """Lines of metrics.csv."""
     with (folder / "metrics.csv").open(encoding="utf-8") as file:

@@ -238,7 +238,7 @@ def test_no_context_is_answered_twice(rule: bool, monkeypatch: pytest.MonkeyPatc
 def test_a_start_that_goes_on_has_no_mask_of_the_one_before(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that kept its keys would send other noise under the same masks.
 
-    The name of the start is the same here; that it differs, too, is tests/running/test_attempts.py.
+    The name of the start is the same here; that it differs, too, is tests/running/test_agreement.py.
     """
     if not rule:
         kept = {i: MaskKey() for i in range(5)}

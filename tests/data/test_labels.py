@@ -192,7 +192,7 @@ def test_two_classes() -> None:
     assert own.constant_figure("binary", SIGNS) == min(np.mean(SIGNS > 0), np.mean(SIGNS < 0))
     assert own.further_figures(records, THETA[0]) == {}
     assert [own.only_class("binary", one * np.ones(3), ("no", "yes")) for one in (1, -1, 0)] == ["yes", "no", "no"]
-    assert own.only_class("binary", score, ("no", "yes")) is None
+    assert own.only_class("binary", score, ("no", "yes")) is own.only_class("binary", score[:0], ("no", "yes")) is None
 
 
 def test_three_classes() -> None:
@@ -214,6 +214,7 @@ def test_three_classes() -> None:
     assert own.further_figures(records, WIDE[0]) == {"macro": pytest.approx(macro)}
     assert own.constant_figure("classes", CLASS_OF) == 1.0 - np.bincount(CLASS_OF.astype(int)).max() / 200
     assert own.only_class("classes", np.eye(3)[[1, 1]], labels) == "b"
+    assert own.only_class("classes", np.eye(3), labels) is own.only_class("real", np.ones(3), labels) is None
 
 
 def test_real_targets() -> None:

@@ -1,6 +1,6 @@
 """Run folders and accounts that were put back from older copies: the relay, or all ranks, refuse them, and say so.
 
-In one process: tests/running/test_copies.py.
+In one process: tests/running/test_resumed.py.
 """
 
 from __future__ import annotations

@@ -1,17 +1,21 @@
-"""finish.json: an end that most have signed, what is taken over from it, and what is left out."""
+"""finish.json, an end that most have signed; encoding.json and whitening.npy; and what does not fit together."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.forms import decode, encode
+from admmnet.holder.encoding import encode_rows
+from admmnet.record.encoding import NOTHING, Found, found_in, read_found, write_found
 from admmnet.record.file_forms import Finish
 from admmnet.record.finish import (
     FINISH,
@@ -25,7 +29,7 @@ from admmnet.record.finish import (
     read_end,
     received,
 )
-from admmnet.record.folder import SUMMARY, model_bytes
+from admmnet.record.folder import SUMMARY, model_bytes, npy_bytes
 from admmnet.record.forms import StartEntry
 from admmnet.record.journal import Began, Run
 from admmnet.record.receipts import read_keys
@@ -33,6 +37,7 @@ from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.wire import End
 from tests.people_runs import summary_of
 from tests.run_folders import Files, double_model, ended, put, remember, unended
+from tests.running.raw_runs import ENCODING, raw
 from tests.wrong_models import WRONG
 
 
@@ -55,10 +60,6 @@ def files(hosts: tuple[Path, Network]) -> Files:
     return public_files(hosts[0] / "0")
 
 
-def test_most_agents_make_an_end() -> None:
-    assert [quorum(agents) for agents in range(1, 7)] == [1, 2, 2, 3, 3, 4]
-
-
 def signed_by(*agents: str) -> Callable[[Files], None]:
     def change(files: Files) -> None:
         staged = json.loads(files[FINISH])["staged"]
@@ -70,9 +71,9 @@ def signed_by(*agents: str) -> Callable[[Files], None]:
 OTHER = "model, ledgers or figures are not those that were signed"
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_an_end_that_is_none_is_not_taken(own: Path, files: Files) -> None:
+    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    for change, told in (
         (double_model, OTHER),
         (put(SUMMARY, "per_agent", 1, "epsilon_spent", value=0.5), OTHER),
         (put(SUMMARY, "topology", value="ring:3"), OTHER),
@@ -82,14 +83,13 @@ OTHER = "model, ledgers or figures are not those that were signed"
         (put(FINISH, "staged", "7", value="0" * 128), "agent 7 has not signed this end"),
         (put(FINISH, "run", value="0" * 64), "is of another run"),
         (lambda files: files.update({"model.npz": WRONG["another average"]}), "model.npz"),
-    ],
-)
-def test_an_end_that_is_none_is_not_taken(change: Callable[[Files], None], told: str, own: Path, files: Files) -> None:
-    change(files)
-    before = {path: path.read_bytes() for path in own.rglob("*") if path.is_file()}
-    with pytest.raises(CheckFailed, match=told):
-        adopt(own, files, "files")
-    assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    ):
+        changed = dict(files)
+        change(changed)
+        with pytest.raises(CheckFailed, match=told):
+            adopt(own, changed, "files")
+        assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    assert [quorum(agents) for agents in range(1, 7)] == [1, 2, 2, 3, 3, 4]
 
 
 def test_two_of_three_are_enough_and_what_nobody_has_signed_is_left_out(own: Path, files: Files) -> None:
@@ -122,18 +122,16 @@ def fewer_models(files: Files) -> None:
     files["model.npz"] = model_bytes(model["theta"][:2], list(model["feature_names"]))
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_what_is_received_is_of_this_run(own: Path, files: Files) -> None:
+    for change, told in (
         (fewer_models, "are of 3 agents with 2 models, not of 3"),
         (put(SUMMARY, "ledgers", value={}), "do not belong to the members of the last start"),
         (put(SUMMARY, "ledgers", "ledger/agent-002.jsonl", value="0" * 64), "is not the ledger that the others know"),
-    ],
-)
-def test_what_is_received_is_of_this_run(change: Callable[[Files], None], told: str, own: Path, files: Files) -> None:
-    change(files)
-    with pytest.raises(CheckFailed, match=told):
-        received(own, files, "files")
+    ):
+        changed = dict(files)
+        change(changed)
+        with pytest.raises(CheckFailed, match=told):
+            received(own, changed, "files")
 
 
 def test_earlier_starts_are_the_agents_own(own: Path, files: Files) -> None:
@@ -173,20 +171,85 @@ def test_a_liar_says_any_number_of_rounds() -> None:
     assert away_of(starts, 2**53, 2) == {"0": ["0-1"], "1": ["3-8", f"11-{2**53 - 1}"]}
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_model_that_no_run_has_made_is_none(name: str) -> None:
-    with pytest.raises(CheckFailed, match=r"^files/model\.npz"):
-        model_of({"model.npz": WRONG[name]}, "files")
-
-
-def test_the_average_beside_the_models_is_theirs() -> None:
+def test_a_model_that_no_run_has_made_is_none_and_the_average_beside_models_is_theirs() -> None:
+    for content in WRONG.values():
+        with pytest.raises(CheckFailed, match=r"^files/model\.npz"):
+            model_of({"model.npz": content}, "files")
     theta = np.random.default_rng(0).standard_normal((6, 30))
     theta[5] += 1e3
-    data = model_bytes(theta, ["x"] * 30)
-    assert model_of({"model.npz": data}, "somewhere")["theta"].tobytes() == theta.tobytes()
+    assert model_of({"model.npz": model_bytes(theta, ["x"] * 30)}, "here")["theta"].tobytes() == theta.tobytes()
 
 
 def test_an_agent_has_one_key() -> None:
     for key in ("0\n", "00", "1" * 17):
         with pytest.raises(CheckFailed, match=r"matching regex|at most 16"):
             decode(Finish, encode(Finish(run="a" * 64, network="", digest="b" * 64, staged={key: "0" * 128})))
+
+
+# encoding.json and whitening.npy: what is written is read back, and nothing that does not fit together
+
+WIDTH = ENCODING.width
+A = np.random.default_rng(0).standard_normal((WIDTH, WIDTH))
+FOUND = Found(ENCODING, A, "ab" * 32, ("bounds", "shape", "whiten"))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [FOUND, replace(FOUND, whitening=None, source="", stages=("bounds",)), Found(None, A, encoding_from="cd" * 32)],
+    ids=["all", "encoding", "taken over"],
+)
+def test_what_is_written_is_read_back(found: Found, tmp_path: Path) -> None:
+    write_found(tmp_path, {"label": "y"}, found)
+    schema, read = read_found(tmp_path)
+    assert (schema, read.text, read.digest) == ({"label": "y"}, found.text, found.digest)
+    assert (read.encoding, read.encoding_from, read.stages) == (found.encoding, found.encoding_from, found.stages)
+    assert (read.whitening is None) is (found.whitening is None)
+    assert read.whitening is None or np.array_equal(read.whitening, A)
+    assert found_in(found.text, tmp_path).digest == found.digest
+    for name in ("encoding.json", "whitening.npy"):
+        (tmp_path / name).unlink(missing_ok=True)
+    assert read_found(tmp_path) == (None, NOTHING)  # a folder without sums
+    assert (NOTHING.text, bool(NOTHING), bool(Found(stages=("whiten",)))) == ("", False, True)
+    (tmp_path / "encoding.json").write_text('{"label": "y"}')
+    assert read_found(tmp_path) == ({"label": "y"}, NOTHING)
+
+
+def test_rows_are_encoded_whitened_and_scaled_to_norm_one() -> None:
+    rows, _ = raw(0, 20)
+    plain = encode_rows(rows, ENCODING)
+    whitened = plain @ A.T
+    np.testing.assert_allclose(FOUND.rows(rows), whitened / np.linalg.norm(whitened, axis=1, keepdims=True), rtol=1e-12)
+    assert np.array_equal(replace(FOUND, whitening=None).rows(rows), plain)
+    digests = {one.digest for one in (FOUND, replace(FOUND, source=""), replace(FOUND, stages=()), Found(ENCODING))}
+    assert len(digests) == 4
+
+
+def measured(file: Path, **changes: Any) -> None:
+    table = json.loads(file.read_text())
+    table["measured"].update(changes)
+    file.write_text(json.dumps(table))
+
+
+def matrix(folder: Path, array: Any) -> None:
+    write_found(folder, None, replace(FOUND, whitening=array))
+
+
+def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
+    file, of_rows = tmp_path / "encoding.json", tmp_path / "whitening.npy"
+    for change, told in (
+        (lambda: file.write_text("{"), "cannot be read as JSON"),
+        (lambda: file.write_text("[]"), "must hold a table"),
+        (lambda: measured(file, stages=["other"]), "stages"),
+        (lambda: measured(file, whitening="0" * 64), "its sha256 is not the one"),
+        (lambda: of_rows.write_bytes(npy_bytes(2.0 * A)), "its sha256 is not the one"),
+        (of_rows.unlink, "cannot be read"),
+        (lambda: matrix(tmp_path, A[:-1, :-1]), f"has {WIDTH - 1} rows, and the columns have {WIDTH}"),
+        (lambda: matrix(tmp_path, A[:, :-1]), "must hold"),
+        (lambda: matrix(tmp_path, A[0]), "must hold"),
+        (lambda: matrix(tmp_path, A.astype(np.float32)), "must hold"),
+        (lambda: matrix(tmp_path, np.where(A > 0, np.inf, A)), "must hold"),
+    ):
+        write_found(tmp_path, None, FOUND)
+        change()
+        with pytest.raises(CheckFailed, match=told):
+            read_found(tmp_path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from msgspec import structs
@@ -19,10 +19,11 @@ from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.privacy.network.views import MOST_SETS
 from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
-from admmnet.running.observer import Observer
+from admmnet.transport.local import LocalTransport
+from admmnet.types import Matrix
 from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place
-from tests.people_runs import summary_of
+from tests.people_runs import rows, summary_of, theta_of
 
 COMMON: dict[str, Any] = {"topology": "path:6", "rounds": 5, "epsilon": 2.0, "delta": 1e-4, "seed": 2, "show": "end"}
 GOSSIP: dict[str, Any] = {"algorithm": "dp-dsgd", "mixing": "network", "loss": "logistic"}
@@ -96,30 +97,29 @@ def test_the_summary_has_the_figures_of_one_agent_alone(name: str, request: pyte
 def test_with_show_end_nobody_s_own_vector_is_collected(
     gossip: Path, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reported: list[Any] = []
-    plain = Observer._collect
+    widths, collect = list[int](), LocalTransport.collect
 
-    def noted(self: Observer, mine: Any, theta: Any = None) -> None:
-        reported.append(theta)
-        plain(self, mine, theta)
+    def noted(self: LocalTransport, given: Matrix) -> Matrix:
+        widths.append(given.shape[1])
+        return collect(self, given)
 
-    monkeypatch.setattr(Observer, "_collect", noted)
+    monkeypatch.setattr(LocalTransport, "collect", noted)
     folder = played(people, tmp_path / "run", **GOSSIP)
-    assert reported
-    assert all(theta is None for theta in reported)
-    rows = list(csv.DictReader((folder / "metrics.csv").read_text().splitlines()))
-    assert [(row["round"], row["agent"]) for row in rows] == [("4", str(i)) for i in range(-1, 6)]
-    assert "train_loss" not in rows[0]
+    assert set(widths) == {3}  # releases, bytes and epsilon spent
+    lines = rows(folder)
+    assert [(row["round"], row["agent"]) for row in lines] == [("4", str(i)) for i in range(-1, 6)]
+    assert "train_loss" not in lines[0]
     summary = summary_of(folder)
     errors = {summary["test_error"]["consensus"], *(one["test_error"] for one in summary["per_agent"])}
-    assert errors == {float(rows[0]["test_error"])}
+    assert errors == {float(lines[0]["test_error"])}
     assert (summary["far_from_others"], summary.get("train_loss")) == ({}, None)
     shown = played(people, tmp_path / "shown", **GOSSIP, show="rounds")
-    assert read_run(shown).summary["privacy"]["network"] is None  # type: ignore[index]
-    with np.load(shown / "model.npz") as model, np.load(folder / "model.npz") as quiet:
-        assert (quiet["theta"] == quiet["theta"][0]).all()
-        assert quiet["theta"][0].any()
-        assert (model["consensus"] == quiet["consensus"]).all()
+    assert summary_of(shown)["privacy"].get("network") is None
+    theta = theta_of(folder)
+    assert (theta == theta[0]).all()
+    assert theta[0].any()
+    with np.load(shown / "model.npz") as model:
+        assert (model["consensus"] == theta[0]).all()
 
 
 def test_sums_tell_what_the_parts_of_the_tree_add_up(sums: Path) -> None:
@@ -129,37 +129,31 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(sums: Path) -> None:
     assert not isinstance(network, str), network
     tree = spanning_tree(network.graph)
     assert tree is not None
+    edges = nx.Graph([(i, int(tree.parent[i])) for i in range(6) if i != tree.root])
     found = {(one.observers, one.agent): one for one in find(network, 1).learned}
     events: dict[int, list[Any]] = {own.header["agent"]: [e for _, e, _ in own.events] for own in read.ledgers.values()}
     assert len(found) == 30
-    edges = {i: {int(j) for j in range(6) if tree.parent[i] == j or tree.parent[j] == i} for i in range(6)}
     for (observers, u), one in found.items():
-        part, front = {u}, [u]
-        while front:
-            front = [j for i in front for j in edges[i] if j not in part and j not in observers]
-            part |= set(front)
+        part = nx.node_connected_component(edges.subgraph({*edges} - {*observers}), u)
         squares = [events[u][t].sensitivity ** 2 / sum(events[i][t].sigma ** 2 for i in part) for t in range(5)]
         assert one.mu == pytest.approx(math.sqrt(sum(squares)), rel=1e-8)
         assert one.mu_linear is None
     assert min(one.share for one in found.values()) < 0.5
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({**GOSSIP, "show": "rounds"}, "run with --show end"),
-        ({**GOSSIP, "mixing": "plain"}, "run with --mixing network"),
-        ({**GOSSIP, "drop": 0.2}, "simulated trouble"),
-        ({"algorithm": "pp-admm"}, "no theorem on neighbours alone covers the messages of pp-admm"),
-        ({**GOSSIP, "algorithm": "tests.record.test_network:Leaking"}, "is not ours"),
-        ({**SUMS, "trust": "masked", "colluders": 1}, "masked sums"),
-    ],
-    ids=["rounds", "plain", "trouble", "pp-admm", "method", "masked"],
-)
-def test_a_dash_has_its_reason(
-    settings: dict[str, Any], reason: str, people: str, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    folder = played(people, tmp_path / "run", **settings)
+DASHES: dict[str, dict[str, Any]] = {
+    "run with --show end": {**GOSSIP, "show": "rounds"},
+    "run with --mixing network": {**GOSSIP, "mixing": "plain"},
+    "simulated trouble": {**GOSSIP, "drop": 0.2},
+    "no theorem on neighbours alone covers the messages of pp-admm": {"algorithm": "pp-admm"},
+    "is not ours": {**GOSSIP, "algorithm": "tests.record.test_network:Leaking"},
+    "masked sums": {**SUMS, "trust": "masked", "colluders": 1},
+}
+
+
+@pytest.mark.parametrize("reason", DASHES)
+def test_a_dash_has_its_reason(reason: str, people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    folder = played(people, tmp_path / "run", **DASHES[reason])
     said = admmnet.ok("ledger", "network", folder).out
     assert re.search(r"^network: +-$", said, re.MULTILINE)
     assert reason in said
@@ -171,29 +165,31 @@ def test_what_no_theorem_speaks_of_is_a_dash(gossip: Path) -> None:
     summary = read.summary
     assert summary is not None
 
-    def reason(**changes: Any) -> str:
-        return str(network_of(replace(read, summary=structs.replace(summary, **changes))))
+    def reason(events: slice = slice(None), header: dict[str, Any] | None = None, **changes: Any) -> str:
+        books = {
+            name: replace(own, events=own.events[events], header=own.header | (header or {}))
+            for name, own in read.ledgers.items()
+        }
+        return str(network_of(replace(read, ledgers=books, summary=structs.replace(summary, **changes))))
 
-    assert "nothing is proven of this run" in reason(privacy=structs.replace(summary.privacy, epsilon_spent=None))
+    unproven = structs.replace(summary.privacy, epsilon_spent=None)
+    assert "nothing is proven of this run" in reason(privacy=unproven)
     assert "took no part in some rounds" in reason(away={"3": ["1-2"]})
     assert "MPI sends in clear" in reason(transport="mpi")
     assert "ZeroMQ without keys" in reason(transport="zmq")
+    assert "the loss comes from elsewhere" in reason(header={"loss": "others:Theirs"})
+    assert "its rounds are not T equal ones" in reason(slice(-1))
+    assert "sums before the first round" in reason(header={"stages": ["whiten"]})
     assert not isinstance(network_of(replace(read, summary=structs.replace(summary, encrypted=True))), str)
-    early = {name: replace(own, events=own.events[:-1]) for name, own in read.ledgers.items()}
-    foreign = {name: replace(own, header=own.header | {"loss": "others:Theirs"}) for name, own in read.ledgers.items()}
-    staged = {name: replace(own, header=own.header | {"stages": ["whiten"]}) for name, own in read.ledgers.items()}
-    assert "the loss comes from elsewhere" in str(network_of(replace(read, ledgers=foreign)))
-    assert "its rounds are not T equal ones" in str(network_of(replace(read, ledgers=early)))
-    assert "sums before the first round" in str(network_of(replace(read, ledgers=staged)))
 
 
 def test_an_interruption_and_a_journal_have_no_figure(place: Place, admmnet: Admmnet) -> None:
     """No theorem speaks of several starts; and hashes in a journal tell what messages leave out."""
     how: dict[str, Any] = {"algorithm": "noisy-gd", "show": "end", "answer": "average", "seed": None, "private": True}
     folder = place.resume(place.interrupted("cut", 2, **how))
-    assert "went on after an interruption" in admmnet.ok("ledger", "network", folder).out
+    assert "went on after an interruption" in str(network_of(read_run(folder)))
     whole = place.whole("whole", **how)
     assert summary_of(whole)["privacy"].get("network") is None, "agents of one process have one memory"
-    assert "interruption" not in admmnet.ok("ledger", "network", whole).out
+    assert "interruption" not in str(network_of(read_run(whole)))
     (whole / "journal.bin").touch()
     assert "a journal lies in" in admmnet.ok("ledger", "network", whole).out

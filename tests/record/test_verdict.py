@@ -1,11 +1,16 @@
-"""One verdict on every screen: the mode first, the same figures, and no signature that hides a simulation."""
+"""One verdict on every screen: the mode first, the same figures, each printed in one way."""
 
 from __future__ import annotations
 
+import ast
+import math
+import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet import CheckFailed, read_run, run
@@ -74,20 +79,16 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     assert MODES[name] in words_in(plot_run(folder))
 
 
-def test_fields_of_the_verdict(folders: dict[str, Path], admmnet: Admmnet) -> None:
+def test_fields_of_the_verdict_and_a_private_run_that_is_required(folders: dict[str, Path], admmnet: Admmnet) -> None:
     told = admmnet.json("ledger", "verify", folders["seeded"])
     assert told["mode"] == {"mode": "simulation", "seed": 3, "seeded": True, "preprocessing": "public-bounds"}
     assert told["privacy"] == summary_of(folders["seeded"])["privacy"]
-    facts = told["integrity"]
-    assert (facts["state"], facts["ledgers"], facts["unended"], facts["torn"]) == ("finished", 4, 0, 0)
-    assert "receipts" not in facts
-
-
-def test_a_private_run_can_be_required(folders: dict[str, Path], admmnet: Admmnet) -> None:
+    facts = [told["integrity"].get(name) for name in ("state", "ledgers", "unended", "torn", "receipts")]
+    assert facts == ["finished", 4, 0, 0, None]
     assert "events hold" in admmnet.ok("ledger", "verify", folders["private"], "--require", "private").out
-    told = admmnet.refused("ledger", "verify", folders["seeded"], "--require", "private", code=1)
-    assert "simulation, seed 3" in told
-    assert "a private run was required" in told
+    refused = admmnet.refused("ledger", "verify", folders["seeded"], "--require", "private", code=1)
+    assert "simulation, seed 3" in refused
+    assert "a private run was required" in refused
 
 
 def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -107,10 +108,12 @@ def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path]
 
 def test_what_an_account_and_masks_add(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     """The largest figures of all agents, two with masked sums, and the least number of colluders of an account."""
-    how: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1, "no_test": True}
-    how |= {"account": str(tmp_path / "account"), "budgets": {"2": {"epsilon": 5.0}}}
-    run(small(people, tmp_path / "one", **how | {"epsilon": 4.0, "budgets": {"2": {"epsilon": 2.0}}}))
-    result = run(small(people, tmp_path / "two", **how | {"colluders": 2}))
+    how: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "no_test": True, "epsilon": 4.0}
+    how |= {"account": str(tmp_path / "account")}
+    run(small(people, tmp_path / "one", **how, colluders=1, budgets={"2": {"epsilon": 2.0}}))
+    result = run(
+        small(people, tmp_path / "two", **how | {"epsilon": 20.0}, colluders=2, budgets={"2": {"epsilon": 5.0}})
+    )
     privacy, entries = result.summary["privacy"], result.summary["per_agent"]
     names = ["epsilon_target", "epsilon_proven", "epsilon_spent", "rho_spent", "epsilon_if_all_collude"]
     for name in [*names, "account_epsilon_spent", "account_epsilon_if_all_collude"]:
@@ -121,9 +124,8 @@ def test_what_an_account_and_masks_add(people: str, tmp_path: Path, admmnet: Adm
     assert privacy["epsilon_if_all_collude"] > privacy["epsilon_proven"]
     assert {entry["colluders"] for entry in admmnet.json("account", "show", tmp_path / "account")} == {1}
     lines = judged(result.folder).lines()
-    account = [line for line in lines if line.startswith("account:")]
-    assert len(account) == 1
-    assert f"{format.epsilon(privacy['account_epsilon_spent'])} spent over all runs, as long as at most 1" in account[0]
+    (account,) = (line for line in lines if line.startswith("account:"))
+    assert f"{format.epsilon(privacy['account_epsilon_spent'])} spent over all runs, as long as at most 1" in account
     assert [line[12:14] for line in lines if "epsilon" in line and line[12:14] in ("A:", "B:")] == ["A:", "B:"]
 
 
@@ -179,3 +181,61 @@ def test_ledgers_are_followed_while_they_are_written(finished: Path, tmp_path: P
     text = (finished / "metrics.csv").read_text()
     (died / "metrics.csv").write_text(text + "9,0,0.5,7\n9,1,,7,\nno,row\n9,2,0.5")
     assert [*measured(died)][-3:] == [[*measured(finished)][-1], (9, 0, 7, 0.5), (9, 1, 7, None)]
+
+
+# how figures print, and that they print nowhere else
+
+
+def test_an_epsilon_is_rounded_up_and_a_number_to_the_nearest() -> None:
+    for value, epsilon, number in (
+        (1.0, "1", "1"),
+        (1.0000000001, "1", "1"),
+        (0.9999999999, "1", "1"),
+        (1.00000001, "1.001", "1"),
+        (0.999934, "1", "0.9999"),
+        (0.0, "0", "0"),
+        *((gone, "-", "-") for gone in (None, math.nan)),
+        (math.inf, "infinite", "infinite"),
+        (1e-9, "1e-09", "1e-09"),
+        (123410.0, "1.235e+05", "1.234e+05"),
+        (2.85714e-6, "2.858e-06", "2.857e-06"),
+    ):
+        assert (format.epsilon(value), format.number(value)) == (epsilon, number)
+    for value in [0.99482411, 1.00001, 0.12340001, 12.34567, 99999.1, 3e-7, *np.geomspace(1e-5, 1e5, 500).tolist()]:
+        assert value * (1.0 - 1e-9) <= float(format.epsilon(value)) <= value * 1.001, value
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (format.percent, {0.146549: "14.65%", math.nan: "-"}),
+        (lambda value: format.error(value, "error"), {0.1465: "14.65%"}),
+        (lambda value: format.error(value, "mean-squared-error"), {0.1465: "0.1465"}),
+        (format.count, {35000: "35,000"}),
+        (format.size, {0: "0 kB", 225: "0.23 kB", 225_000: "225 kB", 2_250_000: "2.25 MB"}),
+        (format.size, {9_949: "9.9 kB", 999_499: "999 kB", 999_500: "0.9995 MB"}),
+        (format.seconds, {0.0: "0 s", 0.523: "0.52 s", 59.4: "59 s", 59.7: "1 min 0 s"}),
+        (format.seconds, {3599.0: "59 min 59 s", 7512.0: "2 h 5 min"}),
+        (format.parameter, {0.000284: "0.000284", 7000: "7000", True: "True", "poisson": "poisson"}),
+    ],
+)
+def test_every_other_kind(kind: Callable[[Any], str], said: dict[Any, str]) -> None:
+    assert {value: kind(value) for value in said} == said
+    assert kind(None) == "-"
+
+
+def test_no_screen_formats_a_figure_itself() -> None:
+    package = Path(format.__file__).parents[1]
+    files = [
+        *(
+            path
+            for part in ("record", "evidence", "predict", "report", "cli")
+            for path in package.rglob(f"{part}/**/*.py")
+        )
+    ]
+    for path in {*files, package / "library.py"} - {Path(format.__file__)}:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+                spec = ast.unparse(node.format_spec)
+                assert not re.search(r"[,_gef%]'$|[.][0-9]+'$", spec) or node.conversion != -1, f"{path}: {spec}"
+            assert not isinstance(node, ast.Call) or ast.unparse(node.func) != "format", f"{path}: format()"

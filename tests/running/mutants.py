@@ -3,8 +3,8 @@
 MUTANTS = {
     "a ledger is ahead of the journal": (
         "running/rounds.py",
-        "            journal.note(round, taking)\n",
-        "            [node.ledger.commit() for node in taking]\n            journal.note(round, taking)\n",
+        "            journal.note(round, there)\n",
+        "            [node.ledger.commit() for node in there]\n            journal.note(round, there)\n",
     ),
     "a void round is repeated": ("running/journal.py", "round in self.past[node.id].void", "round < 0"),
     "a folder behind costs nothing": ("running/loop.py", "            account.restore()\n", "            pass\n"),

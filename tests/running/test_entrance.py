@@ -1,9 +1,11 @@
-"""What is decided before the first round, and what a run that goes on, or another host, is held to."""
+"""What is decided before the first round, and what processes share of it: records of a machine, words of others."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,33 +15,64 @@ import pytest
 from msgspec import convert, structs, to_builtins
 
 from admmnet import RequestError, RunConfig, run
+from admmnet.data import DataSettings, Records, load
+from admmnet.data import loading as reading
 from admmnet.data.given import Given
-from admmnet.data.settings import DataSettings
+from admmnet.data.records import arrays_of
+from admmnet.data.source import Source
+from admmnet.data.sources import read_source
 from admmnet.record.folder import ledger_name
 from admmnet.record.forms import AgentEntry
+from admmnet.running import sharing
 from admmnet.running.entrance import prepare
 from admmnet.running.handshake import OWN, public_settings
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
+from admmnet.running.sharing import shared
 from admmnet.running.summary import ALONE, Word, heard
 from admmnet.solvers.kernel import chosen
 from admmnet.transport.local import LocalWorld
+from tests.wide_files import write_wide
 
 ACCOUNTED: dict[str, Any] = {"account": "account", "seed": None, "simulate": True}
 MASKED: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1}
 
 
-def test_a_budget_is_of_an_agent_that_there_is(people: str) -> None:
-    how: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:3", "rounds": 1, "seed": 0, "data": people}
-    prepare(RunConfig(budgets={"2": {"epsilon": 0.5}}, **how), LocalWorld())
+def test_a_budget_is_of_an_agent_that_there_is_and_delta_is_chosen_for_a_promise_alone(people: str) -> None:
+    how: dict[str, Any] = {"topology": "ring:3", "rounds": 1, "seed": 0, "data": people}
+    for algorithm, promised in (("admm", False), ("pp-admm", True)):
+        plan = prepare(RunConfig(algorithm=algorithm, budgets={"2": {"epsilon": 0.5}}, **how), LocalWorld())
+        assert (plan.config.delta != "auto") is promised
     with pytest.raises(RequestError, match=r"\[privacy.agents.3\]: the agents are numbered 0 to 2"):
         prepare(RunConfig(budgets={"3": {"epsilon": 0.5}}, **how), LocalWorld())
 
 
-def test_delta_is_chosen_for_a_promise_alone(people: str) -> None:
-    for algorithm, promised in (("admm", False), ("pp-admm", True)):
-        plan = prepare(RunConfig(algorithm=algorithm, topology="ring:3", rounds=1, seed=0, data=people), LocalWorld())
-        assert (plan.config.delta != "auto") is promised
+def test_measurements_of_a_long_run_are_fewer(people: str) -> None:
+    """By its planned rounds; of one whose end nobody knows each is measured."""
+    for algorithm, length, asked, every in (
+        ("admm", {"rounds": 7}, 5, 5),
+        ("admm", {"rounds": 35}, "auto", 3),
+        ("admm", {"rounds": 7}, "auto", 1),
+        ("sgd", {"epochs": 30}, "auto", 1),
+    ):
+        how: dict[str, Any] = {"algorithm": algorithm, "seed": 0, "data": people, "measure_every": asked, **length}
+        assert prepare(RunConfig(**how), LocalWorld()).run.measure_every == every
+    with pytest.raises(RequestError, match="measure_every = 0 is not allowed: it must be a whole number or 'auto'"):
+        RunConfig(measure_every=0)
+
+
+def test_equal_agents_share_loss_and_contract() -> None:
+    """So that costs and radii are worked out once: of more sizes of agents than a small cache holds."""
+    counts = {i: 2 + i % 70 for i in range(140)}
+
+    def made(*_: Any) -> Records:
+        shards = {i: (np.eye(3)[np.arange(n) % 3], np.where(np.arange(n) % 2, 1.0, -1.0)) for i, n in counts.items()}
+        return Records("made", shards, counts, *shards[0], ("a", "b", "c"), "public-bounds")
+
+    config = RunConfig(algorithm="pp-admm", topology="ring:140", epsilon=3.0, rounds=1, seed=0, loss_width=0.3)
+    plan = prepare(config, LocalWorld(), made)
+    assert plan.loss is plan.loss == plan.method.loss
+    assert all(plan.contracts[i] is plan.contracts[i + 70] for i in range(70))
 
 
 def test_what_hosts_are_told_of_files(tmp_path: Path) -> None:
@@ -93,9 +126,6 @@ def test_processes_gather_seldom_before_the_first_round(
     assert len(before) == most
 
 
-# what another process says of itself
-
-
 class Pair(LocalWorld):
     """The first of two processes with two agents each; the second says the same of its own, but for ``lie``."""
 
@@ -129,26 +159,20 @@ def saying(topic: str, name: str, change: Callable[[Any], Any]) -> Callable[[str
     return lie
 
 
-@pytest.mark.parametrize(
-    ("lie", "settings", "told"),
-    [
-        (saying("facts", "counts", lambda n: 0), {}, "number of records"),
-        (saying("facts", "counts", lambda n: 2**40 + 1), {}, "number of records"),
-        (saying("facts", "width", lambda n: n + 1), {}, "agent 2 has 6 features, most have 5"),
-        (saying("facts", "tests", lambda n: n - 1), {}, "agent 2 has 49 test records, most have 50"),
-        (saying("left", "values", lambda rho: 1.0001 * rho), ACCOUNTED, r"budget left \(rho\)"),
-        (saying("left", "values", lambda rho: 1e-10 * rho), ACCOUNTED, r"budget left \(rho\)"),
-        (saying("ratio", "values", lambda share: 2.1 * share), MASKED, "share of sensitivity"),
-        (saying("ratio", "values", lambda share: 0.4 * share), MASKED, "share of sensitivity"),
-    ],
-)
-def test_nobody_is_believed_what_cannot_be(
-    lie: Callable[[str, Any], Any], settings: dict[str, Any], told: str, people: str, tmp_path: Path
-) -> None:
-    if "account" in settings:
-        settings = {**settings, "account": str(tmp_path / "account")}
-    with pytest.raises(RequestError, match=told):
-        plan(people, lie, **settings)
+def test_nobody_is_believed_what_cannot_be(people: str, tmp_path: Path) -> None:
+    for topic, name, change, settings, told in (
+        ("facts", "counts", lambda n: 0, {}, "number of records"),
+        ("facts", "counts", lambda n: 2**40 + 1, {}, "number of records"),
+        ("facts", "width", lambda n: n + 1, {}, "agent 2 has 6 features, most have 5"),
+        ("facts", "tests", lambda n: n - 1, {}, "agent 2 has 49 test records, most have 50"),
+        ("left", "values", lambda rho: 1.0001 * rho, ACCOUNTED, r"budget left \(rho\)"),
+        ("left", "values", lambda rho: 1e-10 * rho, ACCOUNTED, r"budget left \(rho\)"),
+        ("ratio", "values", lambda share: 2.1 * share, MASKED, "share of sensitivity"),
+        ("ratio", "values", lambda share: 0.4 * share, MASKED, "share of sensitivity"),
+    ):
+        account = {"account": str(tmp_path / "account")} if "account" in settings else {}
+        with pytest.raises(RequestError, match=told):
+            plan(people, saying(topic, name, change), **settings | account)
 
 
 def test_the_noise_of_masked_sums_is_that_of_the_strictest(people: str) -> None:
@@ -199,3 +223,100 @@ def test_processes_of_a_seeded_run_take_the_kernel_that_all_have(kernel: str, fo
         assert plan(people, other, seed=None, simulate=True).run.kernel == "auto"
     else:
         assert plan(people, other).run.kernel == "numpy"
+
+
+# the first rank reads records for all of its machine: the others get what they would have read, bit for bit
+
+OWNERS = ((0, 1), (2,), (3, 4))
+
+
+class Seat(LocalWorld):
+    """A rank of three; what the first one has said is known to all."""
+
+    name, size = "mpi", 3
+    said: Any = None
+
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        self.rank = rank
+
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        if self.rank == 0:
+            Seat.said = value
+        return [Seat.said]
+
+
+@pytest.fixture
+def opened() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def bits(records: Records) -> dict[str, Any]:
+    """All that there is in records, arrays bit for bit."""
+    found = {field.name: getattr(records, field.name) for field in fields(Records)}
+    arrays = {"test": (found.pop("X_test"), found.pop("y_test")), **found.pop("shards")}
+    return found | {
+        str(name): [(one.dtype.str, one.shape, one.tobytes()) for part in pair for one in arrays_of(part)]
+        for name, pair in arrays.items()
+    }
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> str:
+    stream = np.random.default_rng(0)
+    lines = [f"{a:.6g},{'red' if b > 0 else 'blue'},{a + b:.6g}" for a, b in stream.standard_normal((60, 2))]
+    file = tmp_path / "made.csv"
+    file.write_text("\n".join(["size,colour,outcome", *lines]) + "\n")
+    return str(file)
+
+
+def targets_of(file: str) -> DataSettings:
+    columns = {"size": {"kind": "numeric", "low": -3, "high": 3}, "colour": {"kind": "categorical"}}
+    schema = {"targets": [-4, 4], "columns": columns}
+    return DataSettings(data=file, label="outcome", schema=schema, data_dependent=True)
+
+
+@pytest.mark.parametrize("kind", ["census", "targets", "sparse", "raw"])
+def test_others_get_what_they_would_have_read(
+    kind: str, csv: str, tmp_path: Path, opened: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "census":
+        settings = DataSettings()
+    elif kind == "targets":
+        settings = targets_of(csv)
+    elif kind == "raw":
+        settings = targets_of(csv).changed(encode="private")
+    else:
+        settings = DataSettings(data=write_wide(tmp_path / "wide.libsvm"))
+    expected = [load(settings, 5, mine) for mine in OWNERS]
+    reads = list[object]()
+
+    def read(given: DataSettings) -> Source:
+        reads.append(given)
+        return read_source(given)
+
+    monkeypatch.setattr(reading, "read_source", read)
+    found = [shared(settings, 5, Seat(rank), OWNERS, opened) for rank in range(3)]
+    assert len(reads) == 1
+    for agent in (2, 3, 4):  # kept for the optimum of all
+        del found[0].shards[agent]
+    opened.close()  # as on another machine: there is no file
+    found.append(shared(settings, 5, Seat(2), OWNERS, opened))
+    for one, other in zip(found, [*expected, expected[2]], strict=True):
+        assert bits(one) == bits(other)
+    assert len(reads) == 2
+
+
+def test_on_hosts_and_alone_each_reads_for_itself_and_shards_of_few_records_are_kept(
+    csv: str, opened: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = targets_of(csv)
+    for name, size in (("zmq", 3), ("mpi", 1)):
+        world, Seat.said = Seat(0), None
+        world.name, world.size = name, size
+        assert sorted(shared(settings, 5, world, OWNERS, opened).shards) == [0, 1]
+        assert Seat.said is None
+    assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(sharing, "KEPT", 10)
+    assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1]

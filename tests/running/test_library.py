@@ -1,4 +1,4 @@
-"""Records in memory through ``run``: the vectors of the same records in files, privacy, going on, new rows."""
+"""Records in memory through run: the vectors of the same records in files, privacy, going on, accounts, refusals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import pyarrow
 import pytest
 from scipy import sparse
 
-from admmnet import RequestError, StopRun, read_run, run
+from admmnet import NetworkClassifier, PrivacyWarning, RequestError, read_run, run
+from admmnet.data import DataSettings
+from admmnet.data.sources import validate
 from admmnet.errors import AdmmnetError
-from admmnet.predict.apply import NewData, evaluate, predict
+from admmnet.predict.apply import NewData, evaluate
 from admmnet.predict.model import read_model
 from admmnet.running.events import RoundEvent
 from tests.people_runs import Stop, stopping
@@ -67,9 +69,17 @@ def test_arrays_are_treated_as_a_file_is(tmp_path: Path) -> None:
         (X, y.astype(object)),
     ]
     for k, (rows, labels) in enumerate(forms):
-        result = run(X=rows, y=labels, agents=3, out=str(tmp_path / f"run-{k}"), **PLAIN)
+        kinds: dict[str, Any] = {"agents": np.int64(3), "epsilon": np.float32(1.0), "seed": np.int8(0)}
+        how = PLAIN | (kinds if k == 0 else {"agents": 3})  # numbers of numpy are numbers
+        result = run(X=rows, y=labels, out=str(tmp_path / f"run-{k}"), **how)
         same(result, file)
         assert result.summary["data"]["name"] == "arrays"
+    rows = X.copy()
+
+    def spoil(event: RoundEvent) -> None:
+        rows[:] = 1e6
+
+    same(run(X=rows, y=y, agents=3, on_round=spoil, out=tmp_path / "copied", **PLAIN), file)
 
 
 class Capsule:
@@ -103,25 +113,24 @@ def test_a_frame_is_treated_as_a_csv_file_is(tmp_path: Path, monkeypatch: pytest
         run(data=capsule, schema=SCHEMA, out=tmp_path / "none", **PLAIN)
 
 
-def test_shards_are_treated_as_files_of_agents_are(tmp_path: Path) -> None:
+def test_shards_and_graphs_are_treated_as_files_of_agents_are(tmp_path: Path) -> None:
     for i, (rows, labels) in enumerate(SHARDS):
         saved(tmp_path / f"own-{i}.npz", rows, labels)
-    saved(tmp_path / "test.npz", *TEST)
-    path = nx.path_graph(3)
-    nx.write_edgelist(path, tmp_path / "path.edges", data=False)
-    files: dict[str, Any] = {"data": tmp_path / "own-{agent}.npz", "test": tmp_path / "test.npz"}
-    files["topology"] = tmp_path / "path.edges"
-    file = run(**files, agents=3, out=tmp_path / "file", **PLAIN)
+    star = nx.relabel_nodes(nx.star_graph(2), {0: 2, 2: 0})
+    nx.write_edgelist(star, tmp_path / "star.edges", data=False)
+    files: dict[str, Any] = {"data": tmp_path / "own-{agent}.npz", "test": saved(tmp_path / "test.npz", *TEST)}
+    file = run(**files, topology=tmp_path / "star.edges", agents=3, out=tmp_path / "file", **PLAIN)
     kinds: list[Any] = [SHARDS, dict(enumerate(SHARDS)), [(sparse.csr_array(rows), labels) for rows, labels in SHARDS]]
     for k, shards in enumerate(kinds):
-        result = run(shards=shards, test=TEST, graph=path, out=tmp_path / f"run-{k}", **PLAIN)
+        network = {"topology": "edges:0-2,1-2"} if k == 1 else {"graph": star}
+        result = run(shards=shards, test=TEST, **network, out=tmp_path / f"run-{k}", **PLAIN)
         same(result, file)
         assert [entry["records"] for entry in result.summary["per_agent"]] == [100, 70, 70]
+        assert result.summary["topology"] == "edges:0-2,1-2"
     frames = [FRAME[part] for part in PARTS]
     how: dict[str, Any] = {"schema": SCHEMA, "test": FRAME[::3], **PLAIN}
-    same(
-        run(shards=frames, out=tmp_path / "list", **how), run(shards=dict(enumerate(frames)), out=tmp_path / "d", **how)
-    )
+    one = run(shards=frames, out=tmp_path / "list", **how)
+    same(one, run(shards=dict(enumerate(frames)), out=tmp_path / "dict", **how))
 
 
 def test_rows_that_are_scaled_already_stay(tmp_path: Path) -> None:
@@ -137,17 +146,6 @@ def test_rows_that_are_scaled_already_stay(tmp_path: Path) -> None:
         evaluate(read_model(half.folder), NewData(data=str(saved(tmp_path / "long.npz", rows * 1.1))))
 
 
-@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp", "dp-scd", "pp-admm"])
-def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -> None:
-    wide = sparse.random(120, 40, density=0.05, random_state=2, format="csc")
-    labels = np.where(np.asarray(wide.sum(axis=1)).ravel() > 0.9, 1, -1)
-    how: dict[str, Any] = {"algorithm": algorithm, "seed": 0}
-    one = run(X=wide, y=labels, out=tmp_path / "sparse", **how)
-    other = run(X=wide.toarray(), y=labels, out=tmp_path / "dense", **how)
-    np.testing.assert_allclose(one.theta, other.theta, rtol=0, atol=1e-12)
-    assert one.summary["test_error"]["consensus"] == other.summary["test_error"]["consensus"]
-
-
 # what a frame says of itself
 
 
@@ -161,11 +159,8 @@ def test_a_simulation_reads_the_frame_and_says_so(tmp_path: Path) -> None:
     assert result.ledgers[0].header["preprocessing"] == "data-dependent"
     kept = json.loads((result.folder / "encoding.json").read_text())
     assert (kept["labels"], set(kept["columns"])) == (["no", "yes"], {"age", "job"})
-    FRAME.drop(columns="won").to_csv(tmp_path / "new.csv", index=False)
-    FRAME.assign(id=1).to_csv(tmp_path / "labelled.csv", index=False)
-    model = read_model(result.folder)
-    assert set(predict(model, NewData(data=str(tmp_path / "new.csv"))).prediction) <= {"no", "yes"}
-    assert evaluate(model, NewData(data=str(tmp_path / "labelled.csv")))["data"]["positive"] == "yes"
+    FRAME.assign(id=1).to_csv(tmp_path / "new.csv", index=False)
+    assert evaluate(read_model(result.folder), NewData(data=str(tmp_path / "new.csv")))["data"]["positive"] == "yes"
 
 
 def test_truth_values_are_labels_that_need_no_declaration(tmp_path: Path) -> None:
@@ -185,16 +180,6 @@ def test_missing_cells_are_not_made_up(tmp_path: Path) -> None:
             run(data=frame, schema=SCHEMA, out=tmp_path / "run", **PLAIN)
 
 
-# private runs
-
-
-def test_labels_that_are_read_from_private_rows_are_refused(tmp_path: Path) -> None:
-    how: dict[str, Any] = {"X": X, "y": np.where(y, "yes", "no"), "no_test": True, **SECRET}
-    with pytest.raises(RequestError, match=r"label.*would be discovered from the private records.*data_dependent=True"):
-        run(positive="yes", out=tmp_path / "run", **how)
-    run(schema={"labels": ["no", "yes"]}, out=tmp_path / "run", **how)
-
-
 def test_private_faults_quote_no_record(tmp_path: Path) -> None:
     rows = X.copy()
     rows[11, 2] = np.inf
@@ -205,17 +190,10 @@ def test_private_faults_quote_no_record(tmp_path: Path) -> None:
         assert "11" not in str(caught.value)
 
 
-def test_the_holder_has_a_copy(tmp_path: Path) -> None:
-    rows, labels = X.copy(), y.copy()
+# runs that go on, and accounts, know how records were dealt: as a pool, as shards, or by groups
 
-    def spoil(event: RoundEvent) -> None:
-        rows[:] = 1e6
-
-    one = run(X=rows, y=labels, scaled=False, on_round=spoil, out=tmp_path / "one", **PLAIN)
-    same(one, run(X=X, y=y, out=tmp_path / "other", **PLAIN))
-
-
-# going on
+POOL: dict[str, Any] = {"X": X, "y": y, "agents": 3}
+OWN: dict[str, Any] = {"shards": SHARDS}
 
 
 def interrupted(folder: Path, **given: Any) -> None:
@@ -225,13 +203,14 @@ def interrupted(folder: Path, **given: Any) -> None:
 
 
 def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
-    how: dict[str, Any] = {**PLAIN, "rounds": 6, "shards": SHARDS, "test": TEST, "graph": nx.path_graph(3)}
+    how: dict[str, Any] = {**PLAIN, "rounds": 6, **OWN, "test": TEST, "graph": nx.path_graph(3)}
     whole = run(out=tmp_path / "whole", **how)
     interrupted(tmp_path / "cut", **how)
     for wrong, words in (
         ({}, "means records that a program gave"),
-        ({"shards": SHARDS}, "give them again, test="),
-        ({"shards": SHARDS, "test": TEST, "graph": nx.complete_graph(3)}, "topology = 'edges:0-1,0-2,1-2' differs"),
+        (OWN, "give them again, test="),
+        (POOL | {"test": TEST}, "differs from the interrupted|give them as before"),
+        ({**OWN, "test": TEST, "graph": nx.complete_graph(3)}, "topology = 'edges:0-1,0-2,1-2' differs"),
         ({"data": FRAME, "label": "won"}, "differs from the interrupted"),
     ):
         with pytest.raises(RequestError, match=words):
@@ -240,19 +219,184 @@ def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_private_run_on_arrays_goes_on(tmp_path: Path) -> None:
-    how: dict[str, Any] = {**SECRET, "rounds": 6, "X": X, "y": y, "no_test": True}
-    interrupted(tmp_path / "cut", **how)
+    interrupted(tmp_path / "cut", **SECRET | {"rounds": 6, "no_test": True}, **POOL)
     kept = b"".join(path.read_bytes() for path in (tmp_path / "cut").rglob("*") if path.is_file())
     assert X[0].tobytes() not in kept
-    with pytest.raises(RequestError, match="records"):
-        run(resume=tmp_path / "cut", X=X[:200], y=y[:200])
-    assert run(resume=tmp_path / "cut", X=X, y=y).summary["rounds"] == 6
+    for other, words in (({"X": X[:200], "y": y[:200]}, "records"), (OWN, "differs from the interrupted|as before")):
+        with pytest.raises(RequestError, match=words):
+            run(resume=tmp_path / "cut", **other)
+    assert run(resume=tmp_path / "cut", **POOL).summary["rounds"] == 6
     read_run(tmp_path / "cut")
 
 
-def test_a_graph_is_kept_with_the_run(tmp_path: Path) -> None:
-    how: dict[str, Any] = {**PLAIN, "rounds": 1, "X": X, "y": y}
-    one = run(graph=nx.relabel_nodes(nx.star_graph(3), {0: 3, 3: 0}), out=tmp_path / "one", **how)
-    assert one.summary["topology"] == "edges:0-3,1-3,2-3"
-    two = run(topology="edges:0-3,1-3,2-3", on_round=stopping(0, StopRun), out=tmp_path / "two", **how)
-    same(two, one)
+@pytest.mark.parametrize(("first", "then"), [(POOL, OWN), (OWN, POOL)])
+def test_an_account_refuses_records_dealt_otherwise(
+    first: dict[str, Any], then: dict[str, Any], tmp_path: Path
+) -> None:
+    common: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 4, "delta": 1e-4, "no_test": True, "private": True}
+    common |= {"account": tmp_path / "account"}
+    run(**first, **common, epsilon=0.5, out=tmp_path / "one")
+    with pytest.raises(RequestError, match=r"opened with split = '(iid|shards)', this run has '(iid|shards)'"):
+        run(**then, **common, epsilon=1.0, out=tmp_path / "two")
+    again = {"shards": dict(enumerate(SHARDS))} if first is OWN else first  # a mapping is the same shards
+    result = run(**again, **common, epsilon=1.0, out=tmp_path / "three")
+    assert result.summary["privacy"]["account_epsilon_spent"] > 0.5
+
+
+def test_an_account_refuses_other_groups(tmp_path: Path) -> None:
+    account, groups = tmp_path / "account", np.arange(240) % 2
+
+    def fit(epsilon: float, groups: Any) -> None:
+        NetworkClassifier(agents=2, epsilon=epsilon, delta=1e-4, account=account).fit(X, y, groups=groups)
+
+    fit(0.5, groups)
+    kept = json.loads((account / "records.json").read_text())
+    assert (kept["data"], kept["split"][:7]) == ("arrays", "groups:")
+    for other in (None, np.arange(240) // 120, 1 - groups):
+        refused = "opened with split = 'groups:"
+        with pytest.warns(PrivacyWarning, match=refused), pytest.raises(RequestError, match=refused):
+            fit(1.0, other)
+    fit(1.0, np.where(groups, "w", "e"))  # the same owners, by other names
+    for split in ("shards", kept["split"]):
+        with pytest.raises(RequestError, match="means that a program dealt the records"):
+            validate(DataSettings(data="census", split=split))
+
+
+# wrong inputs: each ends in our error, which names the argument, what it is and what helps
+
+draws = np.random.default_rng(1)
+U = draws.standard_normal((60, 3))
+v = np.where(U[:, 0] > 0.0, 1, 0)
+TABLE = pd.DataFrame(U, columns=["a", "b", "c"]).assign(won=np.where(v == 1, "yes", "no"))
+HALVES = [(U[:30], v[:30]), (U[30:], v[30:])]
+
+
+class Tensor:
+    """What another library's array may be that numpy cannot have."""
+
+    shape = (60, 3)
+
+    def __array__(self, *given: Any, **more: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+ARRAYS: dict[str, Any] = {"X": U, "y": v}
+LABELLED: dict[str, Any] = {"data": TABLE, "label": "won"}
+PRIVATE: dict[str, Any] = {"seed": None, "no_account": True}
+SPLIT: dict[str, Any] = {"no_test": True}
+ROUND: dict[str, Any] = {}
+ROUND["again"] = ROUND
+DAMAGED = sparse.csr_array(U)
+DAMAGED.indices[3] = 400
+NAN = np.where(np.arange(180).reshape(60, 3) == 22, np.nan, U)
+HALF = TABLE.set_axis(pd.Index(["\ud800", "b", "c", "won"], dtype=object), axis=1)
+SOME = TABLE.assign(won=TABLE["won"].where(v == 1))
+ROWS: dict[str, tuple[Any, str]] = {
+    "three dimensions": (U[None], r"X has shape \(1, 60, 3\): .*X.reshape\(len\(X\), -1\)"),
+    "one dimension": (U[:, 0], r"X has shape \(60,\).*X.reshape\(-1, 1\)"),
+    "objects": (U.astype(object), r"X holds objects: numbers are needed; X.astype\(float\)"),
+    "text": (U.astype(str), "X holds text: numbers are needed; a data frame"),
+    "complex": (U + 1j, "X holds complex numbers: give real ones"),
+    "dates": (np.full((60, 2), np.datetime64("2020-01-01")), "X holds dates: give numbers"),
+    "nan": (NAN, r"row 7 \(the first is 0\), column 'x2': nan is not finite; remove the row"),
+    "infinity, sparse": (sparse.csr_matrix(np.where(np.isnan(NAN), np.inf, U)), "row 7 .*inf is not finite"),
+    "ragged lists": ([[1, 2], [3]], "X is a list of rows of different lengths"),
+    "no records": (U[:0], r"X of shape \(0, 3\) is empty"),
+    "a generator": ((row for row in U), r"X is a generator: give an array, or a list .*list\(X\)"),
+    "a path": ("rows.npz", "X = 'rows.npz': X takes an array; a file goes to data=PATH"),
+    "a tensor": (Tensor(), r"X is a Tensor that gives numpy no array \(TypeError\).*detach"),
+    "masked": (np.ma.masked_less(U, 0.0), r"X is masked, and masks are not read: .*X.filled\(0\)"),
+    "damaged indices": (DAMAGED, r"X is a damaged sparse matrix: .* its shape, \(60, 3\)"),
+    "nothing": (None, "X is missing: labels y go with rows X"),
+}
+LABELS: dict[str, tuple[Any, str]] = {
+    "nothing": (None, "y is missing: rows X go with labels y"),
+    "other length": (v[:50], r"y has shape \(50,\), X has 60 rows: shape \(60,\) is needed"),
+    "a column": (v[:, None], r"y has shape \(60, 1\).*y.ravel\(\) has it"),
+    "one-hot": (np.eye(2)[v], r"of one column a class y.argmax\(axis=1\) has it"),
+    "one class": (np.ones(60), "every record has the same label: two values are needed"),
+    "three classes": (np.arange(60) % 3, "else of 3 classes, '0', '1', '2', take task='classes' or"),
+    "classes in words": (np.array(["r", "g", "b"])[np.arange(60) % 3], r"take task='classes' or labels = .a, b, c."),
+    "two words": (TABLE["won"], "name them with positive=VALUE, one of 'no', 'yes', or labels ="),
+    "targets": (U[:, 0], "0/1, else take task='real' for targets that are numbers, or targets ="),
+    "names": ([f"w{i}" for i in range(60)], "name another column as the label: 60 texts are too many for classes"),
+    "nan": (np.where(v, np.nan, 1.0), r"y\[\d+\] is nan: every record needs a label"),
+    "None": ([None, *v[1:]], "row 0 .*label ''"),
+    "a gap": (pd.Series(["M", None] * 30), "row 1 .*label '' of y is missing"),
+    "lists": (np.array([[1]] * 59 + [{}], dtype=object), "y holds a list: texts and numbers"),
+    "complex": (v + 1j, "y holds complex numbers: give numbers or texts"),
+    "a frame": (TABLE[["won"]], r"y is a frame: give one column, such as y.iloc\[:, 0\]"),
+    "bytes": ([b"a"] * 60, "y holds bytes: give numbers or texts"),
+}
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    **{f"rows: {name}": ({"X": rows, "y": v}, told) for name, (rows, told) in ROWS.items()},
+    **{f"labels: {name}": ({"X": U, "y": labels}, told) for name, (labels, told) in LABELS.items()},
+    "too long rows, scaled": ({**ARRAYS, "scaled": True}, "row .*is longer than 1, and rows are taken as they are"),
+    "scaled = 1": ({**ARRAYS, "scaled": 1}, "scaled = 1: it must be True or False"),
+    "text for targets": ({"X": U, "y": TABLE["won"], "task": "real"}, "'(yes|no)' is no number"),
+    "positive is none": ({**ARRAYS, "positive": "yes"}, "no row has the label 'yes' of positive; name one of '0', '1'"),
+    "label of arrays": ({**ARRAYS, "label": "won"}, "label won goes with a csv file"),
+    "features": ({**ARRAYS, "features": 4}, "features = 4, and X has 3 columns: leave it out"),
+    # frames
+    "no label": ({"data": TABLE}, "name the label column with label=NAME"),
+    "a label that is none": ({"data": TABLE, "label": "lost"}, "no column 'lost'; it has 'a', 'b', 'c', 'won'"),
+    "a label in a list": ({"data": TABLE, "label": ["won"]}, r"label = \['won'\]: it must be the name of a column"),
+    "times": (
+        LABELLED | {"data": TABLE.assign(day=pd.Timestamp("2020-01-01"))},
+        "'day' holds dates or times: make a number",
+    ),
+    "complex": (LABELLED | {"data": TABLE.assign(z=U[:, 0] + 1j)}, "'z' holds a complex: texts and"),
+    "a column twice": (LABELLED | {"data": pd.concat([TABLE, TABLE], axis=1)}, "the frame: it has column 'a' twice"),
+    "an empty frame": (LABELLED | {"data": TABLE[:0]}, r"the frame of shape \(0, 4\) is empty"),
+    "half a character": (LABELLED | {"data": HALF}, r"name of column 0, '.ud800', is no Unicode"),
+    "a missing label": (LABELLED | {"data": SOME, "positive": str(SOME["won"].dropna().iloc[0])}, "label is missing"),
+    "private": (LABELLED | PRIVATE | SPLIT, "nothing is read from private rows: give kinds='dtype' .*data_dependent"),
+    # one way in
+    "data and X": ({**LABELLED, **ARRAYS}, "X and data exclude each other"),
+    "a reserved name": ({"data": "arrays"}, "data = 'arrays' means records that a program gave"),
+    "a loader, too": ({**ARRAYS, "loader": print}, "a loader and records in memory exclude each other"),
+    "a loader of nothing": ({"loader": lambda *_: None}, "the loader returned a NoneType: it must return"),
+    "other processes": ({**ARRAYS, "transport": "zmq"}, "starts other processes, which cannot see"),
+    "a world that is none": ({**ARRAYS, "world": 3}, "world = 3: it must be a World, or left out"),
+    "a frame for config": ({"config": TABLE}, "run was given a DataFrame without a name: it takes a RunConfig there"),
+    # shards
+    "no shards": ({"shards": []}, "shards is empty"),
+    "no list of shards": ({"shards": U}, r"shards is a ndarray: shards must be a list of \(X, y\)"),
+    "a shard that is no pair": ({"shards": [U[:30], U[30:]]}, r"shards\[0\] is a ndarray: it must be \(X, y\)"),
+    "an empty shard": ({"shards": [HALVES[0], (U[:0], v[:0])]} | SPLIT, r"shards\[1\]: X of shape \(0, 3\) is empty"),
+    "other widths": ({"shards": [HALVES[0], (U[30:, :2], v[30:])]} | SPLIT, r"shards\[1\]: feature 3 is missing"),
+    "frames and pairs": ({"shards": [HALVES[0], TABLE]} | SPLIT, "give all of one kind"),
+    "no test": ({"shards": HALVES}, r"records besides, test=\(X, y\), or do without, no_test=True"),
+    "a key that is no agent": ({"shards": {"a": HALVES[0]}}, "shards has the key 'a': agents are numbered 0, 1"),
+    "labels missing": ({"shards": [TABLE[:30], SOME[30:]], "label": "won"} | SPLIT, "without a label: drop them"),
+    "other agents": ({"shards": HALVES, "agents": 3}, "shards has 2 entries, and agents = 3"),
+    "dealt": ({"shards": HALVES, "split": "zipf:1"} | SPLIT, "shards are dealt already"),
+    "in one place": ({"shards": HALVES, "algorithm": "dp-sgd"}, "one holder of all records: give .*X=X, y=y"),
+    # test records
+    "another width": ({**ARRAYS, "test": (U[:, :2], v)}, "test: feature 3 is missing, .*records have 'x3'"),
+    "no pair": ({**ARRAYS, "test": U}, r"test is a ndarray: it must be \(X, y\), rows and labels, or"),
+    "another kind": ({**ARRAYS, "test": TABLE}, r"test must be \(X, y\), rows and labels, as the training"),
+    "a file": ({**ARRAYS, "test": Path("t.csv")}, "test t.csv must have the form of the data, .npz; give test="),
+    "beside a set": ({"test": (U, v)}, "needs records in memory [(]X=, shards= or data=frame[)]"),
+    "its own records": ({**ARRAYS, **PRIVATE, "test": (U, v)}, "test is made of the run's own records"),
+    "without a label": ({**LABELLED, "test": TABLE[["a", "b", "c"]]}, "no column 'won'"),
+    "nothing said": ({**ARRAYS, "seed": None}, r"this run is private: it needs test=\(X, y\) .*simulate=True makes"),
+    # graphs, schemas, functions
+    "a graph and a topology": ({**ARRAYS, "graph": nx.path_graph(3), "topology": "ring:3"}, "exclude each other"),
+    "a schema that holds itself": ({**ARRAYS, "schema": ROUND}, "schema holds itself"),
+    "columns of arrays": ({**ARRAYS, "schema": {"columns": {"a": {"kind": "numeric"}}}}, "schema.columns goes with"),
+    "no function": ({**ARRAYS, "on_round": 3}, "on_round = 3 cannot be called: give a function"),
+    "two arguments": ({**ARRAYS, "on_round": lambda event, other: 0}, "on_round = .* cannot be called with one"),
+    "an array for epsilon": ({**ARRAYS, "epsilon": U}, r"epsilon = array\(.*\.\.\.\) is not allowed"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_ends_in_words(case: str, tmp_path: Path) -> None:
+    given, words = CASES[case]
+    own = {} if given.get("algorithm") == "dp-sgd" else {"algorithm": "pp-admm", "rounds": 2}
+    with pytest.raises(RequestError, match=words) as caught:
+        run(**{"seed": 0, "out": tmp_path / "run", **own, **given})
+    assert "\n" not in str(caught.value)
+    assert "--" not in str(caught.value).replace("run --help", "")  # no flags, in a program
+    assert not (tmp_path / "run").exists()

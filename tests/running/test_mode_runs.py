@@ -1,8 +1,9 @@
-"""What follows from the mode: test records, what is shown, delta, groups, and accounts of other runs."""
+"""What follows from the mode: test records, what is shown, delta, groups, accounts of other runs; and notes."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import nullcontext
 from itertools import count
@@ -13,75 +14,33 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
-from admmnet.config.defaults import with_delta
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.report.page import make_report
+from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
 from admmnet.running.accounts import delta_of, records_of
 from admmnet.running.summary import TEST_RECORDS, Word
-from tests.people_runs import PRIVATE, Stop, small, stopping, summary_of, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
-
-
-# test records
-
-
-@pytest.mark.parametrize("form", ["csv", "npz", "libsvm"])
-def test_the_schema_alone_encodes_files_of_agents(form: str, tmp_path: Path) -> None:
-    """Rows and features are those that a public test file gives."""
-    stream, columns = np.random.default_rng(3), {n: {"kind": "numeric", "low": 0, "high": 3} for n in ("size", "age")}
-    schema: dict[str, Any] = {"labels": ["0", "1"], "features": 2}
-    if form == "csv":
-        schema = {"labels": ["0", "1"], "label": "y", "columns": columns}
-    for name in ("0", "1", "test"):
-        X = np.round(stream.uniform(0.1, 2.0, (20, 2)), 3)
-        y, path = (X[:, 0] > 1.0).astype(int), tmp_path / f"{name}.{form}"
-        if form == "npz":
-            np.savez(path, X=X, y=y)
-        line = "{2} 1:{0} 2:{1}\n" if form == "libsvm" else "{0},{1},{2}\n"
-        if form != "npz":
-            rows = [line.format(a, b, k) for (a, b), k in zip(X, y, strict=True)]
-            path.write_text("".join(["size,age,y\n"] * (form == "csv") + rows))
-    given = DataSettings(data=str(tmp_path / f"{{agent}}.{form}"), schema=schema)
-    tested = load(given.changed(test=str(tmp_path / f"test.{form}")), 2, range(2))
-    alone = load(given.changed(no_test=True), 2, range(2))
-    assert alone.feature_names == tested.feature_names
-    for agent in range(2):
-        for mine, theirs in zip(alone.shards[agent], tested.shards[agent], strict=True):
-            assert mine.tobytes() == theirs.tobytes()
-    assert (alone.X_test.shape, alone.preprocessing) == ((0, len(tested.feature_names)), "public-bounds")
-    bare = {key: value for key, value in schema.items() if key not in ("columns", "features")}
-    with pytest.raises(RequestError, match="declare every column" if form == "csv" else "--features D"):
-        load(given.changed(no_test=True, schema=bare), 2, range(2))
+from tests.command_runs import Admmnet
+from tests.people_runs import PRIVATE, Stop, small, stopping, summary_of
+from tests.report_pages import words_in, words_of
+from tests.run_folders import made, part_of
 
 
 @pytest.mark.parametrize("baseline", [False, True])
 def test_without_test_records_errors_are_null_everywhere(baseline: bool, people: str, tmp_path: Path) -> None:
-    if baseline:
-        pytest.importorskip("dp_accounting")
-        config = RunConfig(algorithm="dp-sgd", data=people, epochs=2, out=str(tmp_path / "run"), **PRIVATE)
-    else:
-        config = small(people, tmp_path / "run", **PRIVATE)
-    told = summary_of(run(config).folder)
+    how = {"algorithm": "dp-sgd", "topology": None, "rounds": None, "epochs": 2} if baseline else {}
+    told = summary_of(run(small(people, tmp_path / "run", **PRIVATE, **how)).folder)
     assert (told["mode"], "train_loss" in told) == ("private", False)
     assert told["test_error"] == dict.fromkeys(("mean", "std", "consensus", "records"))
     assert {entry["test_error"] for entry in told["per_agent"]} == {None}
     series = read_series(tmp_path / "run")
-    assert np.isnan(series.network["test_error"]).all()
-    assert np.isnan(series.agents["test_error"]).all()
+    for figures in (series.network, series.agents):
+        assert np.isnan(figures["test_error"]).all()
     html = make_report([tmp_path / "run"]).html
-    assert "0 for testing" in html
-    assert "NaN" not in html
-
-
-# what is shown follows the mode, the noise follows the seed
+    assert ("0 for testing" in html, "NaN" in html) == (True, False)
 
 
 def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
@@ -119,30 +78,6 @@ def test_times_are_rounded_before_they_are_gathered(
         assert seconds[1] + seconds[2] <= seconds[0]
 
 
-# delta
-
-
-@pytest.mark.parametrize(
-    ("counts", "accounts", "delta", "own"),
-    [
-        ([7000] * 5, {}, 1e-5, {}),
-        ([10**6, 50_000], {}, 2e-6, {}),
-        ([100, 7000], {0: 1e-6, 1: 1e-6}, 1e-6, {}),
-        ([100, 7000], {1: 0.5}, 1e-5, {"1": {"delta": 0.5}}),  # one agent's account is its own affair
-        ([100, 7000], {0: 1e-4, 1: 1e-6}, 1e-5, {"0": {"delta": 1e-4}, "1": {"delta": 1e-6}}),
-    ],
-)
-def test_delta_auto(
-    counts: list[int], accounts: dict[int, float], delta: float, own: dict[str, dict[str, float]]
-) -> None:
-    config = with_delta(RunConfig().sections.method, counts, accounts)
-    assert config.delta == pytest.approx(delta, rel=1e-12)
-    assert config.budgets == own
-    assert with_delta(RunConfig(delta=1e-3).sections.method, counts, accounts).delta == 1e-3
-    own = {"1": {"delta": 1e-7, "epsilon": 2.0}}  # the agent's own wins
-    assert with_delta(RunConfig(budgets=own).sections.method, counts, accounts).budgets["1"] == own["1"]
-
-
 def test_the_resolved_delta_is_kept_and_an_account_keeps_its_own(people: str, tmp_path: Path) -> None:
     account = str(tmp_path / "account")
     first = run(small(people, tmp_path / "first", simulate=True, account=account, delta=1e-6))
@@ -153,9 +88,6 @@ def test_the_resolved_delta_is_kept_and_an_account_keeps_its_own(people: str, tm
         assert result.summary["privacy"]["delta"] == delta
         assert f"delta = {delta:g}\n" in (result.folder / "config.toml").read_text()
     assert not any("delta is above" in note for note in plain.summary["notes"])
-
-
-# a person with several records
 
 
 def test_the_group_figure(people: str, tmp_path: Path) -> None:
@@ -181,10 +113,11 @@ def test_the_group_figure(people: str, tmp_path: Path) -> None:
 # an account of other runs
 
 
-@pytest.mark.parametrize(
-    ("before", "words"),
-    [
-        ({"test": "elsewhere.npz"}, None),  # whatever file the errors are measured on
+def test_an_account_is_of_one_dealing(people: str, tmp_path: Path) -> None:
+    account = tmp_path / "account"
+    account.mkdir()
+    config = small(people, tmp_path / "run", no_test=True, account=str(account))
+    for before, words in (
         ({"test": None, "no_test": False}, "was opened with test = None"),  # a quarter was drawn then
         ({"mode": "simulation"}, "was opened with mode = 'simulation'"),
         ({"noise": "seeded"}, "was opened with noise = 'seeded'"),  # by an older version
@@ -193,35 +126,97 @@ def test_the_group_figure(people: str, tmp_path: Path) -> None:
         ({"more": 1}, "is damaged"),
         ({"begun": [0.0]}, "is damaged"),
         ({"begun": [2]}, r"agent-002\.jsonl is missing, or empty, but by .* a run has used it"),
+        ({"test": "elsewhere.npz"}, None),  # whatever file the errors are measured on
+    ):
+        (account / "records.json").write_text(json.dumps(records_of(config.request, 4, "private") | before))
+        with nullcontext() if words is None else pytest.raises(RequestError, match=words):
+            run(config)
+    assert json.loads((account / "records.json").read_text())["begun"] == [0, 1, 2, 3]
+
+
+def test_an_account_takes_no_other_mode_and_no_other_promise(people: str, tmp_path: Path) -> None:
+    """Of masked sums among more agents than those of its first run, whose noise is a smaller share of the whole."""
+
+    def go(name: str, **others: Any) -> None:
+        how = {"algorithm": "noisy-gd", "no_test": True, "account": str(tmp_path / "account"), **others}
+        run(small(people, tmp_path / name, **how))
+
+    go("one", trust="masked", colluders=2, epsilon=4.0)
+    with pytest.raises(RequestError, match=r"opened for masked sums of at most 2 agents .* this run has 3"):
+        go("two", trust="masked", colluders=1)
+    go("four")
+    before = {path: path.read_bytes() for path in (tmp_path / "account").glob("*.jsonl")}
+    (tmp_path / "account/records.json").unlink()  # which says the mode for all agents: their files know it
+    with pytest.raises(RequestError, match="is of private runs, this one is simulation"):
+        go("three", simulate=True, epsilon=40.0)
+    assert {path: path.read_bytes() for path in (tmp_path / "account").glob("*.jsonl")} == before
+
+
+# notes are said where they hold, and nowhere else: a loose delta, what noise costs, models that say one class
+
+LOOSE, COSTLY = "above 0.1 / records", "a quarter more"
+
+
+def test_a_delta_that_was_chosen_by_itself_is_not_warned_of(tmp_path: Path) -> None:
+    quick: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 1, "split": "sizes:3:4:5", "test_fraction": 0.95}
+    for name, delta, notes in (("auto", None, 0), ("loose", 1e-3, 1)):
+        folder = made(tmp_path / name, topology="ring:3", delta=delta, **quick)
+        assert sum(LOOSE in note for note in summary_of(folder)["notes"]) == notes
+        assert words_of(folder).count("Delta is above") == notes
+        assert words_of(part_of(folder, tmp_path / f"{name}-2", agent=2, agents=3)).count("Delta is above") == notes
+
+
+@pytest.mark.parametrize(("agents", "epsilon", "said"), [(5, 0.5, True), (20, 0.5, True), (5, 2.0, False)])
+def test_what_noise_is_said_to_cost_it_costs(agents: int, epsilon: float, said: bool, tmp_path: Path) -> None:
+    records = load(DataSettings(test_fraction=0.97), agents, range(agents))  # few, read once for all seeds
+    given: Any = {"loader": lambda *asked: records, "agents": agents, "epsilon": epsilon}
+    errors, pooled = [], []
+    for seed in range(300, 303 if said else 301):
+        summary = run(algorithm="noisy-gd", seed=seed, out=tmp_path / str(seed), **given).summary
+        assert any(COSTLY in note for note in summary["notes"]) is said
+        errors.append(summary["test_error"]["consensus"])
+        pooled.append(summary["references"]["pooled"])
+    if said:
+        assert np.mean(errors) > 1.25 * np.mean(pooled)
+
+
+def rows(path: Path, words: list[str], shares: list[float], signal: float) -> str:
+    stream = np.random.default_rng(3)
+    y = stream.choice(len(words), size=300, p=shares)
+    np.savez(path, X=stream.standard_normal((300, 2)) + signal * np.eye(len(words), 2)[y], y=np.array(words)[y])
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "shares", "said", "private"),
+    [
+        (["no", "yes"], [0.05, 0.95], "yes", False),
+        (["no", "yes"], [0.95, 0.05], "no", True),
+        (["a", "b", "c"], [0.05, 0.9, 0.05], "b", False),
+        (["no", "yes"], [0.5, 0.5], None, False),
     ],
 )
-def test_an_account_is_of_one_dealing(before: dict[str, Any], words: str | None, people: str, tmp_path: Path) -> None:
-    account = tmp_path / "account"
-    account.mkdir()
-    config = small(people, tmp_path / "run", no_test=True, account=str(account))
-    (account / "records.json").write_text(json.dumps(records_of(config.request, 4, "private") | before))
-    with nullcontext() if words is None else pytest.raises(RequestError, match=words):
-        run(config)
-    if words is None:
-        assert json.loads((account / "records.json").read_text())["begun"] == [0, 1, 2, 3]
-
-
-def test_an_account_file_knows_its_mode(people: str, tmp_path: Path) -> None:
-    """Also where records.json, which says it for all agents, was removed."""
-    account = tmp_path / "account"
-    run(small(people, tmp_path / "first", no_test=True, account=str(account)))
-    (account / "records.json").unlink()
-    before = (account / "agent-000.jsonl").read_bytes()
-    own: dict[str, Any] = {"simulate": True, "no_test": True, "account": str(account)}
-    with pytest.raises(RequestError, match="is of private runs, this one is simulation"):
-        run(small(people, tmp_path / "second", epsilon=40.0, **own))
-    assert (account / "agent-000.jsonl").read_bytes() == before
-
-
-def test_an_account_takes_no_other_promise(people: str, tmp_path: Path) -> None:
-    """Of masked sums among more agents than those of its first run, whose noise is a smaller share of the whole."""
-    how: dict[str, Any] = {"algorithm": "noisy-gd", "no_test": True, "account": str(tmp_path / "account")}
-    run(small(people, tmp_path / "one", trust="masked", colluders=2, **how | {"epsilon": 4.0}))
-    with pytest.raises(RequestError, match=r"opened for masked sums of at most 2 agents .* this run has 3"):
-        run(small(people, tmp_path / "two", trust="masked", colluders=1, **how))
-    run(small(people, tmp_path / "three", **how))
+def test_a_model_that_gives_every_record_one_class_is_said_to_on_every_screen(
+    words: list[str], shares: list[float], said: str | None, private: bool, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    file, test = (rows(tmp_path / f"{name}.npz", words, shares, 3.0 * (said is None)) for name in ("train", "test"))
+    given: dict[str, Any] = {"algorithm": "ssp", "topology": "path:2", "epsilon": 50.0, "delta": 1e-3, "data": file}
+    given |= {"schema": {"labels": words, "features": 2}}
+    given |= {"private": True, "no_account": True, "test": test} if private else {"seed": 0}
+    result = run(RunConfig(**given, out=str(tmp_path / "run")))
+    found = result.summary["test_error"]
+    assert found.get("one_class") == said
+    assert (found["consensus"] == result.summary["references"]["larger_class"]) is (said is not None)
+    sentence = f"one class only: this model says {said!r} for every "
+    screens = [
+        result.summary(),
+        words_in(plot_run(result.folder)),
+        admmnet.ok("evaluate", result.folder, "--data", test, "--public").out,
+        admmnet.ok("predict", result.folder, "--data", test).err,
+    ]
+    assert {sentence in screen for screen in screens} == {"one class only" in screen for screen in screens}
+    assert {sentence in screen for screen in screens} == {said is not None}
+    assert ("no better than always the larger class" in result.summary()) is (said is not None)
+    assert admmnet.json("evaluate", result.folder, "--data", test, "--public").get("one_class") == said
+    alarm = r'class="card alarm"(?:(?!class="card).)*one class only'
+    assert bool(re.search(alarm, make_report([result.folder]).html, re.DOTALL)) is (said is not None)

@@ -1,4 +1,4 @@
-"""What a private run tells: nothing that was computed from training records and not released."""
+"""What private runs tell: nothing that was computed from training records and not released; runs of baselines."""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 
+from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
 from admmnet.cli import run_command_line
+from admmnet.config.run_config import own_settings, settings_of
 from admmnet.data import DataSettings, load
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientNorm, GradientSum, HeldNorm, minimiser, sums
 from admmnet.holder.secrets import Secret
+from admmnet.holder.series import base, coordinate
+from admmnet.methods import single_sites
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.entrance import prepare
+from admmnet.running.events import RoundEvent
+from admmnet.running.loading import load_whole
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalTransport, LocalWorld
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
+from tests.people_runs import rows
 from tests.processes.launch import DEADLINE
 from tests.processes.warm import FORKS
 
@@ -89,12 +100,8 @@ def watch_transport() -> list[float]:
 
         setattr(owner, name, watched)
 
-    def vectors(outgoing: Mapping[int, Any]) -> Iterator[float]:
-        for vector in outgoing.values():
-            yield from [] if vector is None else vector.astype(float).tolist()
-
-    watch(LocalTransport, "exchange", vectors)
-    watch(LocalTransport, "reduce", vectors)
+    for verb in ("exchange", "reduce"):
+        watch(LocalTransport, verb, lambda said: [float(x) for one in said.values() if one is not None for x in one])
     watch(LocalTransport, "collect", lambda rows: rows.ravel().tolist())
     watch(LocalWorld, "gather", numbers)
     return moved
@@ -103,65 +110,47 @@ def watch_transport() -> list[float]:
 # the search
 
 
-class Told(NamedTuple):
-    """Numbers that somebody can read: those of full precision, and those written with fewer digits."""
-
-    full: Vector
-    written: dict[int, set[float]]
+NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
 def numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from numbers(item)
-    elif isinstance(value, list):
-        for item in value:
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from numbers(item)
     elif isinstance(value, float):
         yield value
 
 
-NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+def exactly(values: Any) -> Matrix:
+    """Numbers of full precision, and how far they may be from a secret: shape (2, k)."""
+    values = np.abs(np.array(values, dtype=float).ravel())
+    return np.stack([values, 1e-13 * values])
 
 
-def digits_of(text: str) -> int:
-    mantissa = re.split("[eE]", text)[0]
-    return len(mantissa.replace(".", "").lstrip("+-0"))
-
-
-def everything_told(folder: Path, printed: str) -> Told:
-    full: list[float] = []
-    written: dict[int, set[float]] = {}
+def everything_told(folder: Path, printed: str) -> Matrix:
+    """Numbers that somebody can read, and the half of their last digit."""
+    told = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         if path.suffix == ".npz":
             with np.load(path, allow_pickle=False) as archive:
-                full += [x for one in archive.values() if one.dtype.kind == "f" for x in one.astype(float).ravel()]
+                told += [exactly(one) for one in archive.values() if one.dtype.kind == "f"]
         else:
             printed += "\n" + path.read_text()
     for word in NUMBER.findall(printed):
-        value, digits = float(word), digits_of(word)
-        if digits >= DIGITS and math.isfinite(value):
-            full += [value] * (digits > 14)
-            written.setdefault(digits, set()).update([value] * (digits <= 14))
-    return Told(np.sort(np.abs(np.array(full, dtype=float))), written)
+        value, digits = abs(float(word)), len(re.split("[eE]", word)[0].replace(".", "").lstrip("+-0"))
+        if digits > 14:
+            told.append(exactly(value))
+        elif digits >= DIGITS and math.isfinite(value):
+            told.append(np.array([[value], [0.5001 * 10.0 ** (math.floor(math.log10(value)) - digits + 1)]]))
+    return np.hstack([np.zeros((2, 0)), *told])
 
 
-def leaks(secrets: Vector, told: Told) -> list[float]:
-    """Secrets among what is told: numbers of full precision to 1e-13, others to the digits they have.
-
-    With some 1e3 numbers of each kind of either, the chance of a false alarm is below 1e-6.
-    """
+def leaks(secrets: Vector, told: Matrix) -> list[float]:
+    """Secrets among what is told. With some 1e3 numbers of either the chance of a false alarm is below 1e-6."""
     secrets = np.abs(secrets[np.isfinite(secrets) & (secrets != 0.0)])
-    found = [value for value in secrets.tolist() if _near(value, told.full)]
-    for digits, values in told.written.items():
-        found += [value for value in secrets.tolist() if float(f"{value:.{digits - 1}e}") in values]
-        found += [value for value in secrets.tolist() if -float(f"{value:.{digits - 1}e}") in values]
+    near = [bool((np.abs(told[0] - value) <= told[1]).any()) for value in secrets.tolist()]
+    found: list[float] = secrets[near].tolist()
     return found
-
-
-def _near(value: float, sorted_: Vector) -> bool:
-    index = int(np.searchsorted(sorted_, value * (1.0 - 1e-13)))
-    return index < len(sorted_) and bool(sorted_[index] <= value * (1.0 + 1e-13))
 
 
 def words_in_bytes(folder: Path, secrets: Vector) -> list[float]:
@@ -175,9 +164,8 @@ def words_in_bytes(folder: Path, secrets: Vector) -> list[float]:
 
 
 def keys_of(value: Any) -> set[str]:
-    if isinstance(value, dict):
-        return set(value).union(*(keys_of(item) for item in value.values()))
-    return set().union(*(keys_of(item) for item in value)) if isinstance(value, list) else set()
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return set(value if isinstance(value, dict) else ()).union(*map(keys_of, items))
 
 
 def computed_from_records(folder: Path, people: str, *, no_test: bool = True, split: str = "iid") -> dict[str, Vector]:
@@ -203,7 +191,7 @@ class Run(NamedTuple):
     folder: Path
     printed: str
     kept: dict[str, Vector]
-    moved: Told
+    moved: Matrix
 
 
 def instrumented(folder: Path, people: str, *words: str) -> Run:
@@ -218,7 +206,7 @@ def instrumented(folder: Path, people: str, *words: str) -> Run:
     assert "admmnet" in printed or "privacy" in printed
     found = json.loads(secrets.read_text())
     kept = {name: np.array(values) for name, values in found["kept"].items()}
-    return Run(out, printed, kept, Told(np.sort(np.abs(np.array(found["moved"]))), {}))
+    return Run(out, printed, kept, exactly(found["moved"]))
 
 
 SIZES = "sizes:16:1:16:1:18"
@@ -254,13 +242,12 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     assert {kind for kind, values in secrets.items() if values.size} == expected
     noise = run.kept["noise"]
     assert name == "noisy-gd" or len(np.unique(noise)) == noise.size > 10, "no number is drawn twice"
-    assert len(told.full) > 100
+    assert told.shape[1] > 100
 
     summary = json.loads((run.folder / "summary.json").read_text())
     assert keys_of(summary) & FORBIDDEN == set()
     assert (run.folder / "metrics.csv").read_text().startswith("round,agent,test_error,releases,bytes_sent\n")
-    files = {"config.toml", "encoding.json", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
-    assert {path.name for path in run.folder.iterdir()} == files
+    assert {path.name for path in run.folder.iterdir()} == FILES
     assert set(json.loads((run.folder / "encoding.json").read_text())) == {"features"}
     assert not any(word in run.printed for word in FORBIDDEN)
 
@@ -268,22 +255,16 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
 @pytest.mark.processes
 def test_the_search_finds_what_a_simulation_tells(people: str, tmp_path: Path) -> None:
     run = instrumented(tmp_path, people, *METHODS["pp-objective"], "--seed", "1")
-    told = everything_told(run.folder, run.printed)
-    figures = computed_from_records(run.folder, people, no_test=False)
-    assert len(leaks(figures["losses"], told)) > 5
-    assert len(leaks(figures["losses"], run.moved)) > 5
-    summary = json.loads((run.folder / "summary.json").read_text())
-    assert keys_of(summary) >= {"train_loss", "solve"}
+    told, figures = everything_told(run.folder, run.printed), computed_from_records(run.folder, people, no_test=False)
+    assert min(len(leaks(figures["losses"], where)) for where in (told, run.moved)) > 5
+    assert keys_of(json.loads((run.folder / "summary.json").read_text())) >= {"train_loss", "solve"}
     # and still no noise, no row, no minimiser
-    for kind in ("rows", "raw rows", "gradients"):
-        assert leaks(figures[kind], told) == []
-    for values in run.kept.values():
+    for values in (figures["rows"], figures["raw rows"], figures["gradients"], *run.kept.values()):
         assert leaks(values, told) == []
 
 
 FORMS = {
     "file.jsonl": '{{"a": [1, {{"b": {0!r}}}]}}\n',
-    "file.toml": "[a]\nb = {0!r}\n",
     "file.csv": "round,x\n1,{0!r}\n",
     "printed": "loss {0!r}",
     "rounded": "loss {0:.9e}, ",
@@ -303,5 +284,223 @@ def test_the_search_finds_a_planted_secret(form: str, tmp_path: Path) -> None:
     elif form.startswith("file"):
         (tmp_path / form).write_text(text)
     told = everything_told(tmp_path, "" if form.startswith("file") else text)
-    assert leaks(secrets, told) == [abs(value)]
-    assert leaks(secrets[:17], told) == []
+    assert (leaks(secrets, told), leaks(secrets[:17], told)) == ([abs(value)], [])
+
+
+# a baseline's run folder: every method end to end, seeds, what private runs keep to themselves, real targets
+
+SITES: dict[str, dict[str, Any]] = {
+    "sdca": {},
+    "dp-scd": {},
+    "dp-scd published": {"method": "published"},
+    "dp-scd dual noise": {"dual_noise": True, "loss": "hinge"},
+    "seq-dp-scd": {"loss": "hinge"},
+    "primal-dp-scd published": {"method": "published", "loss": "squared"},
+    "sgd": {"loss": "hinge"},
+    "dp-sgd": {"accounting": "rdp"},
+    "dp-sgd fixed": {"sampling": "fixed"},
+    "song-sgd": {},
+    "banco": {},
+    "banco gaussian": {"noise": "gaussian", "loss": "hinge"},
+}
+FILES = {"encoding.json", "config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
+assert {name.split(" ")[0] for name in SITES} == set(single_sites())
+
+
+def settings(people: str, out: Path, name: str, **others: Any) -> RunConfig:
+    """Of a method above, or of an algorithm."""
+    algorithm = name.split(" ")[0]
+    given: dict[str, Any] = {"data": people, "epsilon": 8.0, "delta": 1e-3, "seed": 3, "out": str(out)}
+    given |= {"epochs": 3} if "epochs" in settings_of(algorithm) and algorithm != "sdca" else {}
+    given |= SITES.get(name, {}) | others
+    if given["seed"] is None and not given.get("simulate"):
+        given |= {"no_test": True, "no_account": True}
+    return RunConfig(algorithm=algorithm, **given)
+
+
+def made(name: str, people: str, out: Path, **others: Any) -> RunResult:
+    return run(settings(people, out, name, **others))
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
+    result = made(name, people, tmp_path / "run")
+    folder, summary = read_run(tmp_path / "run"), result.summary  # verifies the ledger
+    assert msgspec.to_builtins(folder.summary) == summary
+    assert {path.name for path in result.folder.iterdir()} == FILES
+    (account,), (entry,) = folder.ledgers.values(), summary["per_agent"]
+    privacy, algorithm = summary["privacy"], name.split(" ")[0]
+    private = algorithm not in ("sdca", "sgd")
+    assert (account.finished, len(account.events), account.header["neighbours"]) == (True, 1, [])
+    relation = "zero-out" if "dp-scd" in name or name == "dp-sgd" else "replace-one"
+    assert account.header["adjacency"] == privacy["adjacency"] == relation
+    assert (account.header["preprocessing"] == "data-dependent") == (algorithm == "primal-dp-scd")
+    assert (summary["agents"], summary["topology"], summary["transport"]) == (1, None, "local")
+    assert (entry["agent"], entry["records"], entry["degree"], summary["bytes_sent"]) == (0, 150, 0, 0)
+    figures = [privacy[key] for key in ("epsilon_target", "delta", "epsilon_proven", "epsilon_spent")]
+    if private:
+        assert figures[:2] == [8.0, 1e-3]
+        if algorithm == "primal-dp-scd":  # no figure covers scaled columns
+            assert figures[2:] == [None, None]
+        else:
+            assert figures[3] <= figures[2] * (1.0 + 1e-9)
+            assert figures[3] == pytest.approx(account.totals.epsilon_proven(1e-3))
+        reached = figures[3] if privacy["accountant"] == "proven" else privacy["epsilon_published"]
+        assert reached <= 8.0
+        assert reached > 7.9 or name == "dp-sgd"  # calibrated by rdp, and then read by the tighter pld
+        assert (privacy["epsilon_published"] is None) == (summary["method"] == "proven")
+    else:
+        assert (figures, privacy["accountant"]) == ([None] * 4, None)
+    with np.load(result.folder / "model.npz", allow_pickle=False) as archive:
+        theta, names = archive["theta"], archive["feature_names"]
+    assert theta.shape == (1, 5)
+    assert theta.any()
+    assert list(names) == ["x1", "x2", "x3", "x4", "intercept"]
+    data = load(DataSettings(data=people), 1, [0])
+    wrong = float(np.mean((data.X_test @ theta[0] > 0) != (data.y_test > 0)))
+    assert summary["test_error"]["consensus"] == summary["test_error"]["mean"] == entry["test_error"] == wrong
+    lines = rows(result.folder)
+    places = [(str(round), agent) for round in range(summary["rounds"]) for agent in ("-1", "0")]
+    assert [(row["round"], row["agent"]) for row in lines] == places
+    assert float(lines[-1]["test_error"]) == wrong
+    assert int(lines[-1]["releases"]) == entry["releases"] == (summary["steps"] if private else summary["rounds"])
+    assert float(lines[-1]["train_loss"]) == pytest.approx(summary["train_loss"], rel=1e-9)
+    assert all(float(row["objective"]) >= float(row["train_loss"]) for row in lines)
+    if algorithm == "sdca":
+        assert 0.0 <= summary["baseline"]["diagnostics"]["duality_gap"] <= 1e-6
+
+
+@pytest.mark.parametrize("name", ["sdca", "dp-scd dual noise", "primal-dp-scd published", "banco"])
+def test_the_resolved_settings_give_the_same_bytes(name: str, people: str, tmp_path: Path) -> None:
+    first = made(name, people, tmp_path / "one")
+    config = load_config(first.folder / "config.toml", {"out": str(tmp_path / "two")})
+    assert "auto" not in [getattr(config, key) for key in own_settings(config.algorithm)]
+    second = run(config)
+    for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
+        assert (first.folder / file).read_bytes() == (second.folder / file).read_bytes(), file
+    assert (made(name, people, tmp_path / "three", seed=4).theta != first.theta).any()
+
+
+def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_shown(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run that dies, too."""
+    order, written = list[str](), list[list[str]]()
+
+    def noting(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any, **others: Any) -> Any:
+            order.append(name)
+            return real(*given, **others)
+
+        return noted
+
+    monkeypatch.setattr(Ledger, "_follow", noting("charge", Ledger._follow))
+    monkeypatch.setattr(coordinate, "draw_batches", noting("draw", base.draw_batches))
+
+    def shown(event: RoundEvent) -> None:
+        lines = (tmp_path / "run/ledger/agent-000.jsonl").read_text().splitlines()
+        written.append([json.loads(line)["kind"] for line in lines])
+
+    run(settings(people, tmp_path / "run", "dp-scd"), on_round=shown)
+    assert order == ["charge", "draw"]
+    assert written == [["header", "event"]] * 3
+    with pytest.raises(RunError, match="ran away"):
+        made("dp-sgd", people, tmp_path / "died", learning_rate=1e9)
+    folder = read_run(tmp_path / "died")
+    (account,) = folder.ledgers.values()
+    assert (folder.summary, account.finished, len(account.events)) == (None, False, 1)
+
+
+def test_a_private_run_tells_nothing_but_what_was_released(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[str, list[float]] = {"dual": [], "noise": [], "steps": []}
+    original, noisy = coordinate.DualSteps.model, base.with_noise
+
+    def model(self: Any, progress: Any) -> Any:
+        kept["dual"] += progress.dual.tolist()
+        return original(self, progress)
+
+    def adding(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:
+        result = noisy(x, sigma, rng)
+        kept["steps"] += x.tolist()
+        kept["noise"] += (result - x).tolist()
+        return result
+
+    monkeypatch.setattr(coordinate.DualSteps, "model", model)
+    monkeypatch.setattr(coordinate, "with_noise", adding)
+    # a clip that cuts nothing: dual variables would else be multiples of a public number
+    result = made("dp-scd", people, tmp_path / "run", seed=None, clip=5.0)
+    told = everything_told(result.folder, json.dumps(result.summary))
+    assert told.shape[1] > 10
+    for name, values in kept.items():
+        found = np.array(values)
+        assert np.count_nonzero(found) > 50, name
+        assert (leaks(found, told), words_in_bytes(result.folder, found)) == ([], []), name
+    assert {path.name for path in result.folder.iterdir()} == FILES
+    assert keys_of(result.summary) & {*FORBIDDEN, "diagnostics"} == set()
+    assert (result.folder / "metrics.csv").read_text().startswith("round,agent,test_error,releases,bytes_sent\n")
+    assert result.ledgers[0].header["noise"] == "private"
+    assert not any("simulation" in note for note in result.summary["notes"])
+    again = made("dp-scd", people, tmp_path / "again", seed=None, clip=5.0)
+    assert (again.theta != result.theta).all()
+    ledgers = [(one.folder / "ledger/agent-000.jsonl").read_bytes() for one in (result, again)]
+    assert ledgers[0] == ledgers[1]  # the cost is the same: it depends on public facts alone
+
+
+def test_what_reads_private_records_is_refused(people: str, tmp_path: Path) -> None:
+    scaled: dict[str, Any] = {"seed": None, "normalise": "columns"}
+    with pytest.raises(RequestError, match=r"scales columns .* --data-dependent"):
+        made("primal-dp-scd published", people, tmp_path / "run", seed=None)
+    with pytest.raises(RequestError, match="discovered from the private records"):
+        made("dp-scd", people, tmp_path / "run", **scaled)
+    assert not (tmp_path / "run").exists()
+    assert (made("dp-scd", people, tmp_path / "run", **scaled, data_dependent=True).folder / "encoding.json").is_file()
+
+
+@pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd"])
+def test_real_targets(algorithm: str, tmp_path: Path) -> None:
+    stream = np.random.default_rng(5)
+    X = stream.standard_normal((300, 3))
+    np.savez(tmp_path / "ages.npz", X=X, y=40.0 + 6.0 * X[:, 0] - 3.0 * X[:, 1] + stream.standard_normal(300))
+    given: dict[str, Any] = {"schema": {"targets": [0.0, 100.0], "centre": 40.0}, "epsilon": 100.0}
+    config = settings(str(tmp_path / "ages.npz"), tmp_path / "run", algorithm, **given)
+    with pytest.raises(RequestError, match=r"loss = 'logistic' does not learn real targets.*take squared"):
+        run(config.changed(loss="logistic"))
+    result = run(config)
+    data = load(DataSettings(data=config.data, schema=config.schema), 1, [0])
+    error = float(np.mean((data.X_test @ result.theta[0] - data.y_test) ** 2))
+    told = result.summary["test_error"]
+    assert result.summary["metric"] == "mean-squared-error"
+    assert [told["consensus"], told["root_in_units"]] == pytest.approx([error, 60.0 * math.sqrt(error)], rel=1e-12)
+    assert error < 0.6 * float(np.mean(data.y_test**2))  # better than always saying the centre
+    read_run(result.folder)
+
+
+def test_rows_of_few_entries_stay_sparse(tmp_path: Path) -> None:
+    stream, width = np.random.default_rng(7), 60
+    few, many = tmp_path / "few.svm", tmp_path / "many.svm"
+    places = [np.sort(stream.choice(width, 3, replace=False)) + 1 for _ in range(120)]
+    few.write_text("".join(f"{1 if one[0] < 16 else -1} {one[0]}:1 {one[1]}:1 {one[2]}:1\n" for one in places))
+    many.write_text("1 1:1 2:1\n-1 1:1 3:1\n" * 4)
+    assert type(load_whole(DataSettings(data=str(many), features=3), 1, [0]).shards[0][0]) is np.ndarray
+    given = DataSettings(data=str(few), features=width)
+    sparse: Any = load_whole(given, 1, [0]).shards[0][0]
+    assert sparse.format == "csr"
+    np.testing.assert_allclose(sparse.toarray(), load(given, 1, [0]).shards[0][0], rtol=1e-15)
+    for algorithm in ("dp-scd", "dp-sgd", "sdca"):
+        config = settings(str(few), tmp_path / algorithm, algorithm, features=width)
+        one, two = run(config), run(config.changed(out=f"{config.out}-dense"), loader=load)
+        np.testing.assert_allclose(one.theta, two.theta, rtol=1e-9, atol=1e-12)
+
+
+def test_a_plan_follows_from_public_facts(people: str) -> None:
+    def other(given: DataSettings, agents: int, mine: Any) -> Any:
+        assert (agents, list(mine)) == (1, [0])
+        data = load(given, agents, mine)
+        X, y = data.shards[0]
+        return replace(data, shards={0: (np.zeros_like(X), -np.abs(y))})
+
+    config = RunConfig(algorithm="dp-scd", data=people, epsilon=8.0, delta=1e-3, seed=0)
+    one, two = (prepare(config, LocalWorld(), loader).agents[0] for loader in (None, other))
+    assert one.charges == two.charges

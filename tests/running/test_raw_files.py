@@ -1,4 +1,4 @@
-"""Runs on files whose schema names kinds alone: what auto measures, what it leaves, and what a run says of it."""
+"""What runs read from rows where a schema leaves it open: what auto measures, what is refused, and what is said."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from admmnet import RunConfig, run
@@ -77,14 +78,13 @@ def test_columns_are_measured_where_noise_does_not_drown_them() -> None:
         assert all(not ledger.header.get("stages") for ledger in read_run(name).ledgers.values())
 
 
-LOG = {**WHOLE, "columns": {"age": {**BOUNDED, "scale": "log"}}}
-
-
-@pytest.mark.parametrize("others", [{"algorithm": "r-admm"}, {"encode": "declared"}, {"schema": LOG}])
-def test_other_columns_with_bounds_are_encoded_as_declared(others: dict[str, Any]) -> None:
-    result, notes = go(people(Path("mine.csv")), **{"schema": WHOLE, "seed": 1, "out": "one", **others})
-    assert result.summary["data"]["features"] == 2
-    assert "encoding:" not in notes
+def test_other_columns_with_bounds_are_encoded_as_declared() -> None:
+    data, log = people(Path("mine.csv")), {**WHOLE, "columns": {"age": {**BOUNDED, "scale": "log"}}}
+    cases: list[dict[str, Any]] = [{"algorithm": "r-admm"}, {"encode": "declared"}, {"schema": log}]
+    for k, others in enumerate(cases):
+        result, notes = go(data, **{"schema": WHOLE, "seed": 1, "out": f"{k}", **others})
+        assert result.summary["data"]["features"] == 2
+        assert "encoding:" not in notes
 
 
 def test_a_simulation_and_all_of_its_yardsticks_use_one_encoding() -> None:
@@ -94,7 +94,6 @@ def test_a_simulation_and_all_of_its_yardsticks_use_one_encoding() -> None:
 
 
 def test_frames_whose_kinds_are_said() -> None:
-    pd = pytest.importorskip("pandas")
     frame = pd.read_csv(people(Path("mine.csv")), na_values="?")
     how: dict[str, Any] = {"label": "sick", "algorithm": "noisy-gd", "agents": 2, "rounds": 4, "seed": 1}
     how |= {"schema": {"labels": ["no", "yes"]}}
@@ -119,3 +118,84 @@ def test_the_commands_that_the_page_on_data_begins_with(admmnet: Admmnet) -> Non
     for words in commands:
         admmnet.ok(*words[1:])
     assert len(Path("predictions.csv").read_text().splitlines()) == 9
+
+
+# labels that leave_out names, and encodings that nothing declares
+
+COLUMNS: dict[str, Any] = {
+    "a": {"kind": "numeric", "low": -3, "high": 3},
+    "hat": {"kind": "categorical", "categories": ["u", "v"]},
+}
+DECLARED: dict[str, Any] = {"label": "won", "labels": ["no", "yes"], "columns": COLUMNS}
+RUN: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "no_test": True, "delta": 1e-5, "epsilon": 5.0}
+RUN |= {"encode": "declared"}
+PRIVATE: dict[str, Any] = {"private": True, "no_account": True}
+CONSENT = (("accepted", PRIVATE | {"data_dependent": True}), ("simulated", {"seed": 0}))
+
+
+def given(way: str, missing: int) -> dict[str, Any]:
+    """Records of three agents, the first of which lack labels."""
+    a = np.random.default_rng(0).standard_normal(90)
+    won = np.where(a > 0, "yes", "no").astype(object)
+    won[:missing] = None
+    rows = pd.DataFrame({"a": a, "hat": ["u", "v", "v"] * 30, "won": won})
+    parts = [rows[30 * i : 30 * (i + 1)] for i in range(3)]
+    if way in ("frame", "shards"):
+        return {"data": rows, "agents": 3} if way == "frame" else {"shards": parts}
+    rows.to_csv("all.csv", index=False)
+    for i, part in enumerate(parts):
+        part.to_csv(f"{i}.csv", index=False)
+    return {"data": "all.csv" if way == "file" else "{agent}.csv", "agents": 3}
+
+
+@pytest.mark.parametrize("way", ["frame", "shards", "file", "files"])
+def test_a_private_run_counts_every_record(way: str) -> None:
+    """How many labels are left out is not told by the number of records, nor by words."""
+    asked = RUN | {"schema": DECLARED | {"leave_out": [""]}}
+    for missing in (4, 30) if way in ("frame", "file") else (4,):  # 30: perhaps none is left of an agent's
+        refused = "records have labels that leave_out names, and leaving them out would reveal how many there are"
+        with pytest.raises(RequestError, match=refused):
+            run(**given(way, missing), **asked, **PRIVATE, out="refused")
+    for name, mode in CONSENT:
+        result = run(**given(way, 4), **asked, **mode, out=name)
+        assert sum(entry["records"] for entry in result.summary["per_agent"]) == 86
+        assert result.ledgers[0].header["preprocessing"] == "data-dependent"
+        assert any("that was read from the rows, and no budget covers it" in note for note in result.summary["notes"])
+    result = run(**given(way, 0), **asked, **PRIVATE, out="none")
+    assert result.ledgers[0].header["preprocessing"] == "public-bounds"
+
+
+UNDECLARED: dict[str, dict[str, Any]] = {
+    "categories": {"schema": DECLARED | {"columns": COLUMNS | {"hat": {"kind": "categorical"}}}},
+    "bounds": {"schema": DECLARED | {"columns": COLUMNS | {"a": {"kind": "numeric"}}}},
+    "labels": {"schema": {"label": "won", "columns": COLUMNS}, "positive": "yes"},
+    "labels of arrays": {"X": np.ones((90, 2)), "y": np.array(["no", "yes"] * 45), "positive": "yes", "data": None},
+}
+
+
+@pytest.mark.parametrize("what", UNDECLARED)
+def test_a_discovered_encoding_needs_consent(what: str) -> None:
+    asked = given("file", 0) | RUN | UNDECLARED[what]
+    asked = {name: value for name, value in asked.items() if value is not None}
+    with pytest.raises(RequestError, match=r"would be discovered from the private records.*data.dependent"):
+        run(**asked, **PRIVATE, out="refused")
+    assert not Path("refused").exists()
+    for name, mode in CONSENT:
+        result = run(**asked, **mode, out=name)
+        assert {book.header["preprocessing"] for book in result.ledgers} == {"data-dependent"}
+    assert "data_dependent = true" in Path("accepted/config.toml").read_text()
+
+
+def test_files_of_agents_that_lack_one_or_hold_a_bad_value(admmnet: Admmnet) -> None:
+    """The value is shown in simulations alone."""
+    for agent in range(3):
+        Path(f"{agent}.csv").write_text("a,y\n0.5,1\n0.25,-1\n" + "HIV+,1\n" * (agent == 1))
+    Path("one.toml").write_text('label = "y"\nlabels = ["-1", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 1\n')
+    words = ["run", "--data", "{agent}.csv", "--schema", "one.toml", "--no-test", "--no-account", "--out", "run"]
+    told = admmnet.refused(*words)
+    assert "3.csv does not exist, and the run has 5 agents (5 where nothing says how many)" in told
+    assert "give --agents 3" in told
+    told = admmnet.refused(*words, "--agents", 2)
+    assert "1.csv is not as declared: `admmnet data check" in told
+    assert "HIV" not in told
+    assert "HIV+" in admmnet.refused(*words, "--agents", 2, "--simulate")

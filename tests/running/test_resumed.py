@@ -1,30 +1,39 @@
-"""Runs that were interrupted and go on: one without a seed by its journal, one with a seed from the beginning."""
+"""Runs that were interrupted and go on, also with other kernels; folders or accounts put back from an older copy."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import RunConfig, load_config, read_run, run
+from admmnet.config.toml import settings_digest
 from admmnet.errors import RequestError, RunError
+from admmnet.evidence.judge import judged
 from admmnet.holder.measurements import minimiser
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
-from admmnet.record.journal import HEAD, JOURNAL, Cut, Run, read_records
+from admmnet.record.journal import HEAD, JOURNAL, Cut, Round, Run, Said, read_records
+from admmnet.running.handshake import public_settings
+from admmnet.running.journal import Journal
 from admmnet.running.resume import resumed_config
+from admmnet.solvers import kernel as kernels
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
+from tests.command_runs import Admmnet
 from tests.interrupted_runs import METHODS, ROUNDS, Place, assert_same, fix_noise, write_people
-from tests.people_runs import Stop, stopping, summary_of
+from tests.people_runs import Stop, stopping, summary_of, theta_of
+from tests.processes.launch import ROOT
 
 SECRET: dict[str, Any] = {"seed": None}
 NO_HELD = [name for name in METHODS if name not in ("above-threshold", "hinge", "output", "ipp published", "dvp")]
@@ -39,11 +48,6 @@ def figures(folder: Path) -> list[dict[str, Any]]:
     """What a summary says of each agent's budget and releases."""
     names = ("epsilon_spent", "rho", "releases", "refused_at", "silent", "messages", "numbers")
     return [{name: entry[name] for name in names if name in entry} for entry in summary_of(folder)["per_agent"]]
-
-
-def theta(folder: Path) -> Any:
-    with np.load(folder / "model.npz") as model:
-        return model["theta"]
 
 
 # runs without a seed
@@ -68,7 +72,7 @@ def test_a_run_that_went_on_ends_as_an_unbroken_one(method: str, place: Place, m
     assert ledgers(folder) == ledgers(whole)
     assert figures(folder) == figures(whole)
     # a solver that has learnt other things stops elsewhere, by its certificate, which is coarse without noise
-    np.testing.assert_allclose(theta(folder), theta(whole), atol=1e-2 if settings["simulate"] else 1e-5)
+    np.testing.assert_allclose(theta_of(folder), theta_of(whole), atol=1e-2 if settings["simulate"] else 1e-5)
     rows = [(path / "metrics.csv").read_text().splitlines() for path in (folder, whole)]
     assert [line.split(",")[0] for line in rows[0]] == [line.split(",")[0] for line in rows[1]]
     assert summary_of(folder)["notes"][-1].startswith("the run was interrupted and went on")
@@ -161,40 +165,42 @@ def test_calibration_sees_the_account_as_it_was(place: Place, monkeypatch: pytes
 # a machine that fails at any write
 
 
-class Crashes:
-    """Copies of a place's folders as they were before and after each write that is to last."""
+NAMES = ("cut", "account")
 
-    def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.place, self.names, self.copies = place, ("cut", "account"), list[Path]()
-        self._seen: Mapping[str, bytes] = {}
-        for owner, name in ((os, "fsync"), (Path, "replace")):
-            monkeypatch.setattr(owner, name, self.watched(getattr(owner, name)))
 
-    def watched(self, real: Callable[..., Any]) -> Callable[..., Any]:
+def copied_at_writes(place: Place, patch: pytest.MonkeyPatch) -> list[Path]:
+    """Copies of a place's folders, one more before and after each write that is to last, where it has changed them."""
+    copies, seen = list[Path](), dict[str, bytes]()
+
+    def copy() -> None:
+        files = [path for name in NAMES for path in (place.folder / name).rglob("*") if path.is_file()]
+        now = {str(path): path.read_bytes() for path in files}
+        if now != seen:
+            seen.clear()
+            seen.update(now)
+            copies.append(place.folder / f"copy{len(copies)}")
+            put(place.folder, copies[-1])
+
+    def watched(real: Callable[..., Any]) -> Callable[..., Any]:
         def write(*given: Any) -> Any:
-            self.copy()
+            copy()
             found = real(*given)
-            self.copy()
+            copy()
             return found
 
         return write
 
-    def copy(self) -> None:
-        files = [path for name in self.names for path in (self.place.folder / name).rglob("*") if path.is_file()]
-        seen = {str(path): path.read_bytes() for path in files}
-        if seen != self._seen:
-            self._seen = seen
-            to = self.place.folder / f"copy{len(self.copies)}"
-            for name in self.names:
-                if (self.place.folder / name).exists():
-                    shutil.copytree(self.place.folder / name, to / name)
-            self.copies.append(to)
+    for owner, name in ((os, "fsync"), (Path, "replace")):
+        patch.setattr(owner, name, watched(getattr(owner, name)))
+    return copies
 
-    def put_back(self, copy: Path) -> None:
-        for name in self.names:
-            shutil.rmtree(self.place.folder / name, ignore_errors=True)
-            if (copy / name).exists():
-                shutil.copytree(copy / name, self.place.folder / name)
+
+def put(source: Path, to: Path) -> None:
+    """Make the folders of a place those of another."""
+    for name in NAMES:
+        shutil.rmtree(to / name, ignore_errors=True)
+        if (source / name).exists():
+            shutil.copytree(source / name, to / name)
 
 
 @pytest.mark.parametrize(("method", "rounds"), [("pp-admm", 2), ("gaussian", 2), ("trouble", 3)])
@@ -206,13 +212,13 @@ def test_a_machine_that_fails_at_any_write(
     settings = {"account": "account", "topology": "path:2", "rounds": rounds, "resume": "auto"} | METHODS[method]
     config = place.config("cut", **settings)
     with monkeypatch.context() as patch:
-        crashes = Crashes(place, patch)
+        copies = copied_at_writes(place, patch)
         run(config)
     paid = sorted((place.folder / "account").glob("*.jsonl"))
     whole = ledgers(place.folder / "cut"), [path.read_bytes() for path in paid]
-    assert len(crashes.copies) > 6 * rounds, "at the journal, two accounts with locks and two ledgers, in each round"
-    for copy in crashes.copies:
-        crashes.put_back(copy)
+    assert len(copies) > 6 * rounds, "at the journal, two accounts with locks and two ledgers, in each round"
+    for copy in copies:
+        put(copy, place.folder)
         found = run(config)
         assert (ledgers(found.folder), [path.read_bytes() for path in paid]) == whole, copy
         assert not (found.folder / JOURNAL).exists(), copy
@@ -265,31 +271,24 @@ def test_equal_releases_of_other_records_give_equal_journals(
     assert found[0] == found[1]
 
 
-Change = Callable[[bytes, list[int]], bytes]
-RECORD = r"journal\.bin: record {} is damaged.*put the right file back, or run anew"
-LACKS = r"agent-000\.jsonl has charges that the journal of the run lacks, or others"
-
-
 def journal_of(folder: Path) -> tuple[bytes, list[int]]:
     """Bytes of a journal, and where its records begin; last where they end."""
     places = [(start, end) for _, start, end in read_records(folder / JOURNAL)]
     return (folder / JOURNAL).read_bytes(), [*(start for start, _ in places), places[-1][1]]
 
 
-def flipped(byte: int) -> Change:
-    """Of the third record."""
-    return lambda data, starts: (
-        data[: starts[2] + byte] + bytes([data[starts[2] + byte] ^ 1]) + data[starts[2] + byte + 1 :]
-    )
+def without(first: int, last: int | None, flipped: int | None = None) -> Callable[[Path], object]:
+    """Take some records out of a journal, or flip a bit of the first of them."""
 
+    def spoil(folder: Path) -> None:
+        data, starts = journal_of(folder)
+        start, end = starts[first], len(data) if last is None else starts[last]
+        if flipped is not None:
+            start, end = start + flipped, start + flipped + 1
+        middle = b"" if flipped is None else bytes([data[start] ^ 1])
+        (folder / JOURNAL).write_bytes(data[:start] + middle + data[end:])
 
-JOURNALS: dict[str, tuple[Change, str]] = {
-    "a byte of a record": (flipped(HEAD + 40), RECORD.format(3)),
-    "a byte of a length": (flipped(0), RECORD.format(3)),
-    "a byte of a hash": (flipped(20), RECORD.format(3)),
-    "a record less": (lambda data, starts: data[: starts[2]] + data[starts[3] :], LACKS),
-    "an older one": (lambda data, starts: data[: starts[4]], LACKS),
-}
+    return spoil
 
 
 def ledger_cut(folder: Path) -> None:
@@ -302,7 +301,14 @@ def other_settings(folder: Path) -> None:
     path.write_text(path.read_text().replace("epsilon = 5.0", "epsilon = 6.0"))
 
 
+RECORD = r"journal\.bin: record 3 is damaged.*put the right file back, or run anew"
+LACKS = r"agent-000\.jsonl has charges that the journal of the run lacks, or others"
 REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a byte of a record": (without(2, 3, HEAD + 40), RECORD),
+    "a byte of a length": (without(2, 3, 0), RECORD),
+    "a byte of a hash": (without(2, 3, 20), RECORD),
+    "a record less": (without(2, 3), LACKS),
+    "an older journal": (without(4, None), LACKS),
     "no journal": (lambda folder: (folder / JOURNAL).unlink(), r"has no journal to go on from \(it was removed"),
     "a ledger of a round ago": (ledger_cut, r"agent-001\.jsonl lacks charges that the journal of the run has"),
     "no ledger": (lambda folder: (folder / "ledger/agent-001.jsonl").unlink(), r"agent-001\.jsonl is missing"),
@@ -310,17 +316,12 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("how", [*JOURNALS, *REFUSED])
+@pytest.mark.parametrize("how", REFUSED)
 def test_what_was_put_back_or_damaged_is_refused(how: str, place: Place) -> None:
     folder = place.interrupted("cut", 4, **SECRET)
-    if how in JOURNALS:
-        change, told = JOURNALS[how]
-        (folder / JOURNAL).write_bytes(change(*journal_of(folder)))
-    else:
-        spoil, told = REFUSED[how]
-        spoil(folder)
+    REFUSED[how][0](folder)
     between = ledgers(folder)
-    with pytest.raises(RequestError, match=told):
+    with pytest.raises(RequestError, match=REFUSED[how][1]):
         place.resume(folder)
     assert ledgers(folder) == between, "nothing is charged"
 
@@ -367,3 +368,155 @@ def test_a_run_with_a_seed_is_begun_again(method: str, place: Place) -> None:
     assert not (folder / JOURNAL).exists()
     (folder / "ledger/agent-002.jsonl").unlink()
     assert_same(whole, place.resume(folder))
+
+
+# a folder, or its account, is put back from an older copy: it is refused, named, and counted as spent
+
+AGENTS = 4
+
+
+def put_back(copy: Path, to: Path) -> None:
+    shutil.rmtree(to)
+    shutil.copytree(copy, to)
+
+
+def restored(place: Place) -> list[int]:
+    """Lines that count the rest of a run as spent, of every account, which verifies."""
+    files = [place.folder / f"account/agent-{i:03d}.jsonl" for i in range(AGENTS)]
+    for file in files:
+        audit.read(file, account=True)
+    return [file.read_text().count('{"kind":"restored"') for file in files]
+
+
+@pytest.mark.parametrize("behind", [1, 2, 3])
+def test_a_folder_older_than_its_account(behind: int, place: Place) -> None:
+    """Also by exactly one round. What the run had left counts as spent; the newest of both goes on."""
+    cut = place.interrupted("cut", 3 - behind, account="account")
+    shutil.copytree(cut, old := place.folder / "old")
+    with pytest.raises(Stop):
+        run(resumed_config(cut), on_round=stopping(3))
+    for name in ("cut", "account"):
+        shutil.copytree(place.folder / name, place.folder / f"newest {name}")
+    if behind == 2:  # over another run: it has charged behind the first one
+        place.whole("other", account="account", epsilon=6.0)
+    put_back(old, cut)
+    for _ in range(2):
+        with pytest.raises(RequestError, match=r"account/agent-000\.jsonl has .* the folder was put back"):
+            run(resumed_config(cut))
+        assert restored(place) == [1] * AGENTS
+    for name in ("cut", "account"):
+        put_back(place.folder / f"newest {name}", place.folder / name)
+    judged(run(resumed_config(cut)).folder)
+    assert restored(place) == [0] * AGENTS
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_an_account_older_than_the_folder(locks: bool, place: Place) -> None:
+    cut = place.interrupted("cut", 1, account="account")
+    shutil.copytree(place.folder / "account", old := place.folder / "old")
+    with pytest.raises(Stop):
+        run(resumed_config(cut), on_round=stopping(3))
+    shutil.copytree(place.folder / "account", newest := place.folder / "newest")
+    for file in old.glob("*.lock") if not locks else ():
+        shutil.copy(place.folder / "account" / file.name, file)
+    put_back(old, place.folder / "account")
+    told = r"lacks charges of the run" if locks else "is not the one that was last used"
+    with pytest.raises(RequestError, match=told):
+        run(resumed_config(cut))
+    put_back(newest, place.folder / "account")
+    judged(run(resumed_config(cut)).folder)
+
+
+def test_a_journal_alone_is_no_run(place: Place) -> None:
+    """What it has is charged in ledgers that are gone."""
+    cut = place.interrupted("cut", 2, account="account")
+    shutil.copy(cut / "journal.bin", kept := place.folder / "kept")
+    shutil.rmtree(cut)
+    cut.mkdir()
+    kept.rename(cut / "journal.bin")
+    with pytest.raises(RequestError, match=r"journal\.bin is of a run whose folder is gone"):
+        place.whole("cut", account="account")
+
+
+def test_an_error_on_a_full_disk_leaves_account_and_journal_alike(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A solve fails, and its charge cannot be written down: nothing of it had left, and nothing is spent."""
+
+    def fail(self: LocalSolver, *given: object) -> None:
+        monkeypatch.setattr(Journal, "write", full)
+        raise ArithmeticError
+
+    def full(self: Journal, record: object) -> None:
+        raise RunError("the disk is full")
+
+    cut = place.interrupted("cut", 2, account="account")
+    monkeypatch.setattr(LocalSolver, "solve", fail)
+    with pytest.raises(RunError):
+        run(resumed_config(cut))
+    monkeypatch.undo()
+    judged(run(resumed_config(cut)).folder)
+    assert restored(place) == [0] * AGENTS
+
+
+def test_a_cut_round_is_read_behind_its_record(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        own = Journal(tmp_path, rank)
+        own.write(Round(3, {rank: Said([], [], b"a\nb\n")}))
+        if rank:
+            own.write(Cut(1, 3, 1))
+        own.close()
+    found = Journal(tmp_path).past
+    assert (found[1].void, found[1].ledger.last, found[0].ledger.last) == ({3}, (b"a",), (b"a", b"b"))
+
+
+# what kernel means for a run: its name in the folder, what a resumed run may have, machines that have other ones
+
+BUILT = kernels._compiled is not None
+
+
+def told(folder: Path) -> tuple[str, str]:
+    """Kernel in the settings and in the summary."""
+    return str(load_config(folder / "config.toml").kernel), summary_of(folder)["versions"]["kernel"]
+
+
+def test_without_a_compiler_numpy_serves(place: Place, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And every folder says which kernel it was: of an unseeded run it stays open."""
+    here, name = "c" if BUILT else "numpy", kernels.NAMES[kernels.chosen("auto")]
+    assert told(place.whole("seeded")) == (here, name)
+    assert told(place.whole("secret", seed=None)) == ("auto", name)
+    expected = theta_of(place.whole("numpy", kernel="numpy", answer="last"))
+    monkeypatch.setattr(kernels, "_compiled", None)
+    bare = place.whole("bare", answer="last")
+    assert told(bare) == ("numpy", "numpy")
+    assert theta_of(bare).tobytes() == expected.tobytes()
+    refusal = admmnet.refused("run", "--kernel", "c", "-o", place.folder / "refused")
+    assert "kernel = 'c' is not built here" in refusal
+    assert "--kernel numpy" in refusal
+    assert not (place.folder / "refused").exists()
+
+
+def test_a_seeded_run_goes_on_with_its_kernel_alone_and_an_unseeded_one_with_any(place: Place) -> None:
+    whole = place.whole("whole", kernel="numpy", answer="last")
+    folder = place.interrupted("cut", 4, kernel="numpy", answer="last")
+    with pytest.raises(RequestError, match="kernel = 'c' differs from the interrupted run's 'numpy'"):
+        place.resume(folder, kernel="c")
+    assert theta_of(place.resume(folder)).tobytes() == theta_of(whole).tobytes()
+    assert told(folder) == ("numpy", "numpy")
+    secret = place.interrupted("secret", 4, kernel="auto", seed=None, account="account")
+    assert told(place.resume(secret, kernel="numpy"))[1] == "numpy"
+    private, seeded = (
+        [RunConfig(**how, kernel=name) for name in ("c", "numpy")] for how in ({"private": True}, {"seed": 1})
+    )
+    assert public_settings(private[0]) == public_settings(private[1])  # hosts need not have the same
+    assert settings_digest(private[0]) == settings_digest(private[1])
+    assert settings_digest(seeded[0]) != settings_digest(seeded[1])
+
+
+@pytest.mark.parametrize("missing", ["None", "type('Older', (), {'NAME': 'c0'})"])
+def test_a_bare_checkout_and_an_older_build_import(missing: str) -> None:
+    program = f"import sys; sys.modules['admmnet.solvers._kernel'] = {missing}\n"
+    program += "from admmnet.solvers.kernel import chosen; print(chosen('auto'))"
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, env=env) == "numpy\n"
+    assert f'"NAME", "{kernels.NAMES["c"]}"' in (ROOT / "admmnet/solvers/_kernel.c").read_text(encoding="utf-8")

@@ -44,12 +44,9 @@ def widths(monkeypatch: pytest.MonkeyPatch, wide: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def less(monkeypatch: pytest.MonkeyPatch) -> None:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Records that are wide from so many features on."""
     widths(monkeypatch, WIDE)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> str:
     return write_wide(tmp_path / "wide.libsvm", width=WIDE + 50)
 
 
@@ -84,21 +81,17 @@ def test_sparse_runs_equal_dense_ones(
 def test_arrays_stay_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     X = random_array((60, WIDE + 1), density=0.2, rng=rng, format="csr")
-    y = np.where(rng.random(60) < 0.5, 1, -1)
-    kinds = []
-    checked = holder._checked
+    y, kinds, checked = np.where(rng.random(60) < 0.5, 1, -1), list[bool](), holder._checked
 
     def noted(rows: Any, *rest: Any, **named: Any) -> Any:
         kinds.append(is_sparse(rows))
         return checked(rows, *rest, **named)
 
     monkeypatch.setattr(holder, "_checked", noted)
-    found = [
-        run(**COMMON, algorithm="admm", beta=1e-11, X=rows, y=y, no_test=True, out=tmp_path / name)
-        for name, rows in (("sparse", X), ("dense", X.toarray()))
-    ]
+    how: dict[str, Any] = {**COMMON, "algorithm": "admm", "beta": 1e-11, "y": y, "no_test": True}
+    one, other = run(**how, X=X, out=tmp_path / "sparse"), run(**how, X=X.toarray(), out=tmp_path / "dense")
     assert kinds == [True] * 3 + [False] * 3
-    np.testing.assert_allclose(found[0].theta, found[1].theta, rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(one.theta, other.theta, rtol=0.0, atol=1e-9)
 
 
 def test_moments_that_do_not_fit_are_refused_before_any_is_made(

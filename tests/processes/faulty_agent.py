@@ -42,7 +42,7 @@ from tests.processes.launch import FAULTY
 WRITES = ("fsync", "replace", "rename", "link", "unlink")
 
 
-def stay() -> None:
+def hang() -> None:
     """Says that it has got here, if anybody wants to know, and stays."""
     if "ADMMNET_ARRIVED" in os.environ:
         with open(os.environ["ADMMNET_ARRIVED"], "wb") as arrived:
@@ -74,7 +74,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "interrupt": failing(KeyboardInterrupt()),
-    "hang": stay,
+    "hang": hang,
     "hold": hold,
     "full": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),  # no file grows any more
     "clock": clock,
@@ -83,126 +83,115 @@ FAULTS: dict[str, Callable[[], object]] = {
 }
 
 
+def strike(how: str) -> None:
+    threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
+    FAULTS[how]()
+
+
+def around(owner: Any, name: str, act: Callable[..., Any]) -> None:
+    """Have ``act(real, *arguments)`` take the place of a function."""
+    real = getattr(owner, name)
+    setattr(owner, name, lambda *given, **more: act(real, *given, **more))
+
+
 def arm(how: str, round: int) -> None:
     """Let the fault strike in a round: once, also where a ledger is opened again in another start."""
-    patched: Any = Ledger
-    commit, commits = Ledger.commit, Counter[str]()
+    commits = Counter[str]()
 
-    def commit_or_fail(self: Ledger) -> None:
-        commits[str(self.path)] += 1
-        if commits[str(self.path)] == round + 1:
-            threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
-            FAULTS[how]()
-        commit(self)
+    def commit(real: Callable[..., Any], own: Ledger) -> None:
+        commits[str(own.path)] += 1
+        if commits[str(own.path)] == round + 1:
+            strike(how)
+        real(own)
 
-    patched.commit = commit_or_fail
+    around(Ledger, "commit", commit)
 
 
 def arm_end(how: str, point: int) -> None:
-    patched: Any = closing
-    starts: Any = again
-    member: Any = Member
-    keep, stage, write = starts.keep_drafts, Member.stage, patched.write_whole
+    """Strike before or behind one of the steps of an end."""
 
-    def strike(here: int) -> None:
-        if here == point:
-            threading.Event().wait(0.2)
-            FAULTS[how]()
+    def step(before: int | None, after: int | None) -> Callable[..., Any]:
+        def take(real: Callable[..., Any], *given: Any) -> Any:
+            if point == before:
+                strike(how)
+            found = real(*given)
+            if point == after:
+                strike(how)
+            return found
 
-    def keep_drafts(*given: Any) -> None:
-        strike(0)
-        keep(*given)
+        return take
 
-    def write_whole(files: Any) -> None:
-        write(files)
-        strike(3)
-
-    def staged(*end: Any) -> bytes:
-        strike(1)
-        agreed: bytes = stage(*end)
-        strike(2)
-        return agreed
-
-    starts.keep_drafts, patched.write_whole, member.stage = keep_drafts, write_whole, staged
+    around(again, "keep_drafts", step(0, None))
+    around(Member, "stage", step(1, 2))
+    around(closing, "write_whole", step(None, 3))
 
 
 def arm_stall(round: int) -> None:
     """From a round on, in this start and in all that follow, wait for others and send nothing."""
-    patched: Any = ZmqTransport
-    exchange, done = ZmqTransport.exchange, iter(range(10**9))
+    done = iter(range(10**9))
 
-    def stalling(self: ZmqTransport, *given: Any, **more: Any) -> Any:
-        if next(done) < round:
-            return exchange(self, *given, **more)
-        return self._member._wait(lambda: set(self._from))
+    def exchange(real: Callable[..., Any], own: ZmqTransport, *given: Any, **more: Any) -> Any:
+        return real(own, *given, **more) if next(done) < round else own._member._wait(lambda: set(own._from))
 
-    patched.exchange = stalling
+    around(ZmqTransport, "exchange", exchange)
 
 
-def arm_wrong(transport: Any, agent: int, number: float) -> None:
+def arm_wrong(agent: int, number: float) -> None:
     """Have an agent send the number in place of its first."""
-    exchange = transport.exchange
 
-    def sending(self: Any, outgoing: Any, *more: Any) -> Any:
-        own = outgoing.get(agent)
-        if own is not None:
-            outgoing = {**outgoing, agent: np.concatenate([[number], own[1:]])}
-        return exchange(self, outgoing, *more)
+    def exchange(real: Callable[..., Any], own: Any, outgoing: Any, *more: Any) -> Any:
+        if outgoing.get(agent) is not None:
+            outgoing = {**outgoing, agent: np.concatenate([[number], outgoing[agent][1:]])}
+        return real(own, outgoing, *more)
 
-    transport.exchange = sending
+    for transport, _ in networks():
+        around(transport, "exchange", exchange)
 
 
-def strike(how: str, agent: str, at: str) -> None:
+def arm_fault(how: str, agent: str, at: int) -> None:
     """Arm the fault of ADMMNET_FAULT in this process."""
-    patched: tuple[Any, ...] = Member, rows, Observer
     if how == "start":  # before it has greeted anybody
-        patched[0].meet = lambda *_, **__: FAULTS["kill"]()
+        around(Member, "meet", lambda *_, **__: FAULTS["kill"]())
     elif how == "load":
-        patched[1].to_norm_1 = failing(ValueError("an odd number"))
+        around(rows, "to_norm_1", FAULTS["bug"])
     elif how == "model":  # it tells of another model than it has
-        models = Observer.models
-        patched[2].models = lambda self: models(self) + (1e300 if getattr(self, "_round", 0) == int(at) else 0.0)
+        around(Observer, "models", lambda real, own: real(own) + 1e300 * (getattr(own, "_round", 0) == at))
     elif how == "stall":
-        arm_stall(int(at))
+        arm_stall(at)
     elif how.startswith("wrong="):
-        for transport in transports():
-            arm_wrong(transport, int(agent), float(how.removeprefix("wrong=")))
+        arm_wrong(int(agent), float(how.removeprefix("wrong=")))
     elif how.startswith("end-"):
-        arm_end(how.removeprefix("end-"), int(at))
+        arm_end(how.removeprefix("end-"), at)
     elif how != "none":
-        arm(how, int(at))
+        arm(how, at)
 
 
 def arm_writes(how: str, at: int) -> None:
     """Count this process's writes, and let the fault of ADMMNET_CRASH strike at one."""
-    done, system = 0, os  # type: int, Any
+    done, unlink = 0, os.unlink
 
-    def striking(real: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*given: Any, **more: Any) -> Any:
-            nonlocal done
-            done += 1
-            if how == "kill" and done == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            if how == "full" and done >= at and real is not unlink:
-                raise OSError(28, os.strerror(28), str(given[0]))
-            return real(*given, **more)
+    def write(real: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        nonlocal done
+        done += 1
+        if how == "kill" and done == at:
+            FAULTS["kill"]()
+        if how == "full" and done >= at and real is not unlink:
+            raise OSError(28, os.strerror(28), str(given[0]))
+        return real(*given, **more)
 
-        return write
-
-    unlink = os.unlink
     for name in WRITES:
-        setattr(system, name, striking(getattr(system, name)))
+        around(os, name, write)
     if "ADMMNET_WRITES" in os.environ:
         atexit.register(lambda: Path(os.environ["ADMMNET_WRITES"]).write_text(str(done)))
 
 
-def transports() -> list[Any]:
-    """Of this process."""
+def networks() -> list[tuple[Any, Any]]:
+    """Transports of this process, and their worlds."""
     if "PMI_RANK" not in os.environ:
-        return [LocalTransport, ZmqTransport]
-    from admmnet.transport.mpi import MPITransport
+        return [(LocalTransport, LocalWorld), (ZmqTransport, ZmqWorld)]
+    from admmnet.transport.mpi import MPITransport, MPIWorld
 
-    return [MPITransport]
+    return [(MPITransport, MPIWorld)]
 
 
 def log(own: str, folder: Path) -> None:
@@ -212,48 +201,35 @@ def log(own: str, folder: Path) -> None:
     """
     (folder / f"pid-{own}").write_text(str(os.getpid()))  # MPI may be killed as it begins, too
     sent = os.open(folder / f"sent-{own}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    worlds: list[Any] = [LocalWorld, ZmqWorld]
-    if "PMI_RANK" in os.environ:
-        from admmnet.transport.mpi import MPIWorld
-
-        worlds = [MPIWorld]
     done = 0
 
-    def handing(real: Callable[..., Any], place: int) -> Callable[..., Any]:
-        def send(self: Any, outgoing: Any, *given: Any, **more: Any) -> Any:
-            nonlocal done
-            done += 1
-            said = [[given[place], i, one.tobytes().hex()] for i, one in outgoing.items() if one is not None]
-            os.write(sent, "".join(json.dumps(entry) + "\n" for entry in said).encode())
-            return real(self, outgoing, *given, **more)
+    def hand_over(real: Callable[..., Any], one: Any, outgoing: Any, *given: Any, **more: Any) -> Any:
+        nonlocal done
+        done += 1
+        (round,) = (number for number in given[:2] if isinstance(number, int))
+        said = [[round, i, one.tobytes().hex()] for i, one in outgoing.items() if one is not None]
+        os.write(sent, "".join(json.dumps(entry) + "\n" for entry in said).encode())
+        return real(one, outgoing, *given, **more)
 
-        return send
+    def gather(real: Callable[..., Any], one: Any, value: Any, topic: str | None = None) -> Any:
+        with (folder / f"gathers-{own}").open("a") as file:
+            file.write(f"{done} {topic or ('rows' if isinstance(value, np.ndarray) else 'ready')}\n")
+        return real(one, value, *([] if topic is None else [topic]))
 
-    def gathering(real: Callable[..., Any], of: str | None) -> Callable[..., Any]:
-        def gather(self: Any, value: Any, topic: str = "ready") -> Any:
-            with (folder / f"gathers-{own}").open("a") as file:
-                file.write(f"{done} {of or topic}\n")
-            return real(self, value) if of else real(self, value, topic)
-
-        return gather
-
-    for one in transports():
-        one.exchange, one.reduce = handing(one.exchange, 0), handing(one.reduce, 1)
-        one.collect = gathering(one.collect, "rows")
-    for world in worlds:
-        world.gather = gathering(world.gather, None)
+    for transport, world in networks():
+        around(transport, "exchange", hand_over)
+        around(transport, "reduce", hand_over)
+        around(transport, "collect", gather)
+        around(world, "gather", gather)
 
 
 def fix_noise() -> None:
-    patched: Any = Rounds
-    run = Rounds.run
-
-    def running(self: Rounds, round: int, **how: bool) -> bool:
-        for node in self._party.nodes:
+    def run(real: Callable[..., Any], own: Rounds, round: int, **how: bool) -> Any:
+        for node in own._party.nodes:
             node.door._secret.streams = AgentStreams(node.id, 100 + round)
-        return run(self, round, **how)
+        return real(own, round, **how)
 
-    patched.run = running
+    around(Rounds, "run", run)
 
 
 def name_of_process() -> str:
@@ -271,7 +247,7 @@ if __name__ == "__main__":
         log(own, Path(os.environ["ADMMNET_LOG"]))
     how, agent, at = os.environ.get("ADMMNET_FAULT", "none:0:0").split(":")
     if agent in (own, "all") and own != "starter":
-        strike(how, agent, at)
+        arm_fault(how, agent, int(at))
     how, at, agent = os.environ.get("ADMMNET_CRASH", "none:0:all").split(":")
     if agent in (own, "all") and own != "starter":
         arm_writes(how, int(at))

@@ -1,4 +1,4 @@
-"""Starting mpirun with a deadline."""
+"""Starting commands with a deadline."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,39 +43,30 @@ def begin(*command: str, **environment: object) -> Process:
     """Start a command in the project's folder, with more variables in its environment."""
     env = os.environ | {name: str(value) for name, value in environment.items()}
     if command[:2] == (sys.executable, "-m"):
-        return Warm(*command[2:], env=env, text=True)
+        return Warm(*command[2:], env=env)
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True, encoding="utf-8")
 
 
-def start_all(commands: Sequence[Sequence[str]], **environment: object) -> list[Ended]:
-    """Run commands at once until all have ended by themselves."""
-    processes, ends = [begin(*command, **environment) for command in commands], []
+def start_all(commands: Sequence[Sequence[str]], deadline: float = DEADLINE, **environment: object) -> list[Ended]:
+    """Run commands at once until all have ended; what does not end by itself fails the test."""
+    processes = [begin(*command, **environment) for command in commands]
     try:
-        for process in processes:
-            out, err = process.communicate(timeout=DEADLINE)
-            ends.append(Ended(process.wait(), out, err))
+        told = [process.communicate(timeout=deadline) for process in processes]
+        return [Ended(process.wait(), *said) for process, said in zip(processes, told, strict=True)]
     finally:
         for process in processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)  # mpirun then ends its ranks; SIGKILL would leave them behind
+                with suppress(subprocess.TimeoutExpired):
+                    sys.stdout.write("".join(process.communicate(timeout=20)))
             process.kill()
             process.communicate()
-    return ends
 
 
 def start(*command: str, deadline: float = DEADLINE) -> Ended:
-    """Run a command in the project's folder; it fails the test when it does not end by itself."""
-    process = begin(*command)
-    try:
-        out, err = process.communicate(timeout=deadline)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)  # mpirun then ends its ranks; SIGKILL would leave them behind
-        try:
-            out, err = process.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-        pytest.fail(f"still running after {deadline:g} s: {' '.join(command)}\n{out}\n{err}")
-    return Ended(process.wait(), out, err)
+    """Run a command in the project's folder."""
+    return start_all([command], deadline)[0]
 
 
 def here(capsys: pytest.CaptureFixture[str], *words: str) -> Ended:
@@ -90,12 +82,11 @@ def mpirun_path() -> str:
 
 
 def mpirun(ranks: int, *words: str, deadline: float = DEADLINE) -> Ended:
-    """Run ``python WORDS`` on some ranks."""
-    return start(mpirun_path(), "-n", str(ranks), sys.executable, *words, deadline=deadline)
+    """Run ``python WORDS`` on some ranks; on none: without mpirun."""
+    launcher = (mpirun_path(), "-n", str(ranks)) if ranks else ()
+    return start(*launcher, sys.executable, *words, deadline=deadline)
 
 
-def admmnet(ranks: int, *words: str, deadline: float = DEADLINE) -> Ended:
+def admmnet(ranks: int, *words: str) -> Ended:
     """Run the command line on some ranks; on none: without mpirun."""
-    if ranks == 0:
-        return start(sys.executable, "-m", "admmnet", *words, deadline=deadline)
-    return mpirun(ranks, "-m", "admmnet", *words, deadline=deadline)
+    return mpirun(ranks, "-m", "admmnet", *words)

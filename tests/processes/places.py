@@ -18,19 +18,26 @@ from admmnet.evidence.judge import judged
 from admmnet.privacy.events import DiscreteGaussian, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.record.reader import look_at
+from tests.people_runs import write_people
 
 from .launch import DEADLINE, FAULTY, Ended, Process, begin, mpirun_path
 
-FEW = ("--agents", "3", "--rounds", "3", "--delta", "1e-4")
-MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--topology", "complete:3")
+FEW = ("--agents", "3", "--rounds", "3")
+MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1")
 ENCODED = ("--encode", "private", "--whiten", "on")
 METHODS: dict[str, tuple[str, ...]] = {
     "pp-admm": ("--algorithm", "pp-admm", "--topology", "path:3"),
     "output": ("--algorithm", "pp-admm", "--topology", "path:3", "--release", "output"),
     "gated": ("--algorithm", "ipp-admm", "--gate", "above-threshold", "--topology", "path:3"),
     "stages": ("--algorithm", "noisy-gd", "--topology", "path:3", *ENCODED),
-    "masked": (*MASKED, *ENCODED),
+    "masked": (*MASKED, "--topology", "complete:3", *ENCODED),
 }
+
+
+def words_of(folder: Path, method: str, *more: str) -> tuple[str, ...]:
+    """Words of a method on a file of people in a folder."""
+    people = write_people(folder / "people.npz", 160, width=3, noise=0.5)
+    return (*METHODS[method], "--data", people, "--delta", "1e-4", *more)
 
 
 class Place:
@@ -44,16 +51,8 @@ class Place:
         self.seeded = "--seed" in words
         self.account = folder / f"{name}.account" if account and not self.seeded else None
         own = ("--account", str(self.account)) if self.account else ("--no-account",)
-        self._words = (
-            "run",
-            *words,
-            *(() if self.seeded else ("--no-test", *own)),
-            "--quiet",
-            "--out",
-            str(self.folder),
-            "--resume",
-            "auto",
-        )
+        always = ("--quiet", "--out", str(self.folder), "--resume", "auto")
+        self._words = ("run", *words, *(() if self.seeded else ("--no-test", *own)), *always)
         self.process: Process
 
     def begin(self, **more: object) -> None:
@@ -69,8 +68,7 @@ class Place:
         """How the run has ended, once all its processes are gone."""
         out, err = self.process.communicate(timeout=DEADLINE)
         assert "Traceback" not in err, err
-        pids = [int(file.read_text() or "0") for file in self.log.glob("pid-*")]
-        while any(pid and runs(pid) for pid in pids):
+        while any(self.living(file.name.removeprefix("pid-")) for file in self.log.glob("pid-*")):
             assert time.monotonic() < self._until, "an agent outlives its starter"
         return Ended(self.process.wait(), out, err)
 
@@ -87,11 +85,19 @@ class Place:
             time.sleep(0.003)
         return False
 
+    def living(self, name: str) -> int:
+        """Number of one of its processes; 0 if it is not there, or a zombie."""
+        file = self.log / f"pid-{name}"
+        pid = int((file.exists() and file.read_text()) or "0")
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            return 0
+        return 0 if state == "Z" else pid
+
     def kill(self, victim: str) -> None:
         """SIGKILL one of its processes, if it is there."""
-        file = self.log / f"pid-{victim}"
-        pid = int((file.exists() and file.read_text()) or "0")
-        if pid and runs(pid):
+        if pid := self.living(victim):
             os.kill(pid, 9)
 
     def sayings(self) -> int:
@@ -116,8 +122,7 @@ class Place:
             books = {Path(name).name: book for name, book in found.ledgers.items()}
         for agent, left in self.sent().items():
             assert set(left.values()) == {1}, "a round left twice with different bytes"
-            name = f"agent-{agent:03d}.jsonl"
-            charged = {round for round, _ in released(books.get(name))}
+            charged = {round for round, _ in released(books.get(f"agent-{agent:03d}.jsonl"))}
             # of a simulation the last charges may be lost
             assert self.seeded or {round for round in left if round < rounds} <= charged, (agent, left, charged)
         for name, book in books.items():
@@ -152,11 +157,3 @@ def released(book: Any) -> Counter[tuple[int, str]]:
     """Charges for vectors and sums, by round and mechanism."""
     kinds, events = (ObjectivePerturbation, Gaussian, DiscreteGaussian), [] if book is None else book.events
     return Counter((round, event.mechanism) for round, event, _ in events if isinstance(event, kinds))
-
-
-def runs(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from admmnet.transport.zmq.relay import Memory
 from tests.people_runs import write_people
 
 from .launch import DEADLINE, FAULTY, Process, begin
-from .proxy import Proxy, free_ports, proxy_to
+from .proxy import Proxy, free_port
 from .test_everywhere import ledgers, model
 
 NONE = "none:9:0"
@@ -55,19 +55,17 @@ class Hosts:
         self.words = (*words, "--rounds", str(rounds), "--data", write_people(folder / "people.npz"))
         self.more = ("--heartbeat-deadline", "2", "--resume", "auto", *own)
         self._relay = ("--heartbeat-deadline", "2", *relay)
-        (port,) = free_ports(1)
+        port = free_port()
         made = ["network", "init", graph, "--relay", f"127.0.0.1:{port}", "-o", str(folder / "net"), *init]
         assert run_command_line(made) == 0
-        self._files, self.processes = ExitStack(), dict[int, Process]()
-        self.proxies: list[Proxy] = []
-        self._delay = delay
+        self.processes = dict[int, Process]()
+        self.proxies = [Proxy(port, delay) for _ in range(self.agents)]
         self._address = f"tcp://127.0.0.1:{port}"
+        text = (folder / "net/network.toml").read_text()
+        for i in range(self.agents):
+            (folder / f"net/{i}.toml").write_text(text.replace(self._address, self.proxies[i].address))
 
     def __enter__(self) -> Self:
-        text = (self.folder / "net/network.toml").read_text()
-        for i in range(self.agents):
-            self.proxies.append(self._files.enter_context(proxy_to(self._address, keep=False, delay=self._delay)))
-            (self.folder / f"net/{i}.toml").write_text(text.replace(self._address, self.proxies[i].address))
         self.start_relay()
         return self
 
@@ -75,7 +73,8 @@ class Hosts:
         for process in self.processes.values():
             process.kill()
             process.communicate()
-        self._files.close()
+        for proxy in self.proxies:
+            proxy.close()
 
     def start_relay(self) -> None:
         words = ["relay", "--network", str(self.folder / "net/network.toml"), "--out", str(self.folder / "relay")]
@@ -84,7 +83,7 @@ class Hosts:
 
     def move(self) -> None:
         """Another address and another key of the relay, which was killed; agents are started again with them."""
-        (port,), key = free_ports(1), Identity.fresh()
+        port, key = free_port(), Identity.fresh()
         text = (self.folder / "net/network.toml").read_text()
         old, address = read_network(self.folder / "net/network.toml").relay_key, f"tcp://127.0.0.1:{port}"
         new = Keys.of(key).public
@@ -138,10 +137,14 @@ class Hosts:
 
     def ended(self, agent: int) -> tuple[int, str]:
         _, told = self.processes[agent].communicate(timeout=DEADLINE)
-        return self.processes[agent].returncode, told
+        return self.processes[agent].wait(), told
 
     def all_ended(self) -> list[tuple[int, str]]:
         return [self.ended(agent) for agent in range(self.agents)]
+
+    def codes(self, *agents: int) -> list[int]:
+        """How these have ended, or all."""
+        return [self.ended(agent)[0] for agent in agents or range(self.agents)]
 
     def done(self, agent: int, rounds: int) -> None:
         """Wait until an agent has so many rounds behind it."""

@@ -1,24 +1,61 @@
+"""What every transport must do holds over MPI and ZeroMQ. As a program ``FOLDER RANK``: one process of ZeroMQ."""
+
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from admmnet.graph.tree import spanning_tree
 from admmnet.identity.keys import Identity
-from admmnet.transport.hosts.keys import Keys, write_secret
-from admmnet.transport.hosts.network import Network, Peer, make_network, write_network
+from admmnet.transport import World
+from admmnet.transport.begun import Begun
+from admmnet.transport.hosts.keys import Keys, read_secret, write_secret
+from admmnet.transport.hosts.network import Peer, make_network, read_network, write_network
+from admmnet.transport.zmq.meeting import Standing
+from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.relay import Relay, Terms, forward
+from admmnet.transport.zmq.topics import Topic, Topics
+from admmnet.transport.zmq.transport import ZmqWorld
+from tests.transport.conformance import CHECKS as ALL
+from tests.transport.conformance import SUM_CHECKS, connected, sum_rounds
 
 from .launch import mpirun, start_all
-from .proxy import free_ports
-from .zmq_conforming import ANY, CHECKS
+from .proxy import free_port
 
 pytestmark = pytest.mark.processes
+ANY = Topics({"ready": Topic(Any)})
+"""Of a run that says anything."""
+
+
+def sums(world: World) -> None:
+    """Of one agent a process, on any tree."""
+    for spec in (f"path:{world.size}", f"complete:{world.size}"):
+        with connected(world, spec) as (transport, graph):
+            tree = spanning_tree(graph)
+            sum_rounds(transport, graph, [tree] * 6)
+            sum_rounds(transport, graph, [tree] * 6, lambda round, i: (round + i) % 3 == 0)
+            sum_rounds(transport, graph, [None, tree] * 3)
+
+
+CHECKS = (*(check for check in ALL if check not in SUM_CHECKS), sums)
+
+
+def conform(folder: Path, rank: int) -> None:
+    network, identity = read_network(folder / "network.toml"), read_secret(folder / str(rank), rank)
+    keys = None if network.relay_key is None else Keys.of(identity)
+    own: dict[str, Any] = {"keys": keys, "identity": identity, "connect": 20.0, "heartbeat": 20.0}
+    member = Member(network, rank, settings={}, topics=ANY, quorum=len(network.peers), **own)
+    start = member.meet(Standing())
+    world = ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
+    for check in CHECKS:
+        check(world)
+    sys.stdout.write(f"{len(CHECKS)} checks hold, {member.dropped} frames were dropped\n")
+    world.close()
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
@@ -28,31 +65,32 @@ def test_mpi_conforms(ranks: int) -> None:
     assert f"checks hold on {ranks} ranks of mpi" in ended.out
 
 
-@contextmanager
-def relayed(folder: Path, size: int, *, curve: bool) -> Iterator[Network]:
-    """A relay in this process, and what agents of a complete network need, in a folder."""
+@pytest.mark.parametrize(("size", "curve"), [(2, True), (3, False), (4, True), (5, False)])
+def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
+    """Of a complete network, with a relay in this process."""
     own, identities = Identity.fresh(), [Identity.fresh() for _ in range(size)]
     peers = [Peer(i, one.public, Keys.of(one).public) for i, one in enumerate(identities)]
-    address = f"tcp://127.0.0.1:{free_ports(1)[0]}" if curve else f"ipc://{folder}/relay"
-    key = Keys.of(own).public if curve else None
-    network = make_network("test", [*combinations(range(size), 2)], peers, address, key)
-    write_network(network, folder / "network.toml")
+    address = f"tcp://127.0.0.1:{free_port()}" if curve else f"ipc://{tmp_path}/relay"
+    keys = Keys.of(own) if curve else None
+    network = make_network(
+        "test", [*combinations(range(size), 2)], peers, address, None if keys is None else keys.public
+    )
+    write_network(network, tmp_path / "network.toml")
     for i, one in enumerate(identities):
-        write_secret(folder / str(i), i, one)
-    relay, over = Relay(network, Terms(size), ANY, keys=Keys.of(own) if curve else None), threading.Event()
+        write_secret(tmp_path / str(i), i, one)
+    relay, over = Relay(network, Terms(size), ANY, keys=keys), threading.Event()
     thread = threading.Thread(target=forward, args=(relay, over.is_set))
     thread.start()
+    words = [sys.executable, "-m", "tests.processes.test_conformance", str(tmp_path)]
     try:
-        yield network
+        ends = start_all([[*words, str(i)] for i in range(size)])
     finally:
         over.set()
         thread.join()
         relay.close()
+    for ended in ends:
+        assert (ended.code, ended.out) == (0, f"{len(CHECKS)} checks hold, 0 frames were dropped\n"), ended.err
 
 
-@pytest.mark.parametrize(("size", "curve"), [(2, True), (3, False), (4, True), (5, False)])
-def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tests.processes.zmq_conforming", str(tmp_path)]
-    with relayed(tmp_path, size, curve=curve):
-        for ended in start_all([[*words, str(i)] for i in range(size)]):
-            assert (ended.code, ended.out) == (0, f"{len(CHECKS)} checks hold, 0 frames were dropped\n"), ended.err
+if __name__ == "__main__":
+    conform(Path(sys.argv[1]), int(sys.argv[2]))

@@ -12,19 +12,23 @@ from pathlib import Path
 import pytest
 
 from admmnet.privacy.ledger import audit
-from tests.people_runs import write_people
 
-from .places import FEW, METHODS, Place
-from .relayed import Hosts
+from .places import FEW, Place, words_of
+from .relayed import NONE, PRIVATE, Hosts
 
 pytestmark = pytest.mark.processes
-WORDS = ("--algorithm", "pp-admm", "--features", "4", "--whiten", "off", "--epsilon", "20", "--delta", "1e-4")
-TOLD = "this agent has signed another one, of "
+WORDS = PRIVATE[:-1]  # each start says which account
 
 
-class Paid(Hosts):
-    def begin(self, agent: int) -> None:
-        self.start(agent, "none:9:0", "--no-test", "--account", str(self.folder / f"account-{agent}"))
+def keep(copy: Path, *places: Path) -> None:
+    for place in places:
+        shutil.copytree(place, copy / place.name)
+
+
+def put_back(copy: Path, *places: Path) -> None:
+    for place in places:
+        shutil.rmtree(place)
+        shutil.copytree(copy / place.name, place)
 
 
 def charged(folder: Path) -> int:
@@ -35,67 +39,57 @@ def charged(folder: Path) -> int:
     return 1 + max(rounds, default=-1)
 
 
-def put_back(copy: Path, place: Path) -> None:
-    shutil.rmtree(place)
-    shutil.copytree(copy, place)
-
-
 def restored(account: Path) -> int:
     """Lines that count the rest of a run as spent, of which the last is one; the account is spent then."""
     kinds = [json.loads(line)["kind"] for line in account.read_bytes().splitlines()]
     assert kinds[-1] == "restored"
     book = audit.read(account, account=True)
-    filter = book.contract.account
-    assert filter is not None
-    assert book.totals.mu_squared == filter.limit
+    assert book.contract.account is not None
+    assert book.totals.mu_squared == book.contract.account.limit
     return kinds.count("restored")
 
 
 @pytest.mark.parametrize(("what", "rounds"), [("folder", 1), ("host", 4)])
 def test_an_older_copy_is_refused_and_the_newest_goes_on(what: str, rounds: int, tmp_path: Path) -> None:
     """The folder alone by exactly one round, or with its account; the account then counts all as spent."""
-    with Paid(tmp_path, 14, words=WORDS, own=("--quiet",), delay=0.02) as hosts:
-        for agent in range(3):
-            hosts.begin(agent)
-        folder, account = tmp_path / "1", tmp_path / "account-1"
-        before = 0
+
+    def begin(agent: int) -> None:
+        hosts.start(agent, NONE, "--no-test", "--account", str(tmp_path / f"account-{agent}"))
+
+    with Hosts(tmp_path, 14, words=WORDS, own=("--quiet",), delay=0.02) as hosts:
+        for agent in (0, 2):
+            begin(agent)
+        both, before = (tmp_path / "1", tmp_path / "account-1"), 0
         for name, done in (("old", 3), ("new", rounds)):
-            hosts.until(lambda: charged(folder) >= before + done)  # noqa: B023 (used at once)
+            begin(1)
+            hosts.until(lambda: charged(both[0]) >= before + done)  # noqa: B023 (used at once)
             hosts.kill(1)
-            before = charged(folder)
-            shutil.copytree(folder, tmp_path / name / "folder")
-            shutil.copytree(account, tmp_path / name / "account")
-            if name == "old":
-                hosts.begin(1)
-        put_back(tmp_path / "old/folder", folder)
-        if what == "host":
-            put_back(tmp_path / "old/account", account)
+            before = charged(both[0])
+            keep(tmp_path / name, *both)
+        put_back(tmp_path / "old", *(both if what == "host" else both[:1]))
         for _ in range(2):
-            hosts.begin(1)
+            begin(1)
             code, told = hosts.ended(1)
-            assert (code, TOLD in told, "Put back the newest folder and account, both" in told) == (2, True, True)
-            assert restored(account / "agent-001.jsonl") == 1
-        put_back(tmp_path / "new/folder", folder)  # the remedy that it has named
-        put_back(tmp_path / "new/account", account)
-        hosts.begin(1)
-        assert [code for code, _ in hosts.all_ended()] == [0] * 3
+            assert (code, "this agent has signed another one, of " in told) == (2, True)
+            assert "Put back the newest folder and account, both" in told
+            assert restored(both[1] / "agent-001.jsonl") == 1
+        put_back(tmp_path / "new", *both)  # the remedy that it has named
+        begin(1)
+        assert hosts.codes() == [0] * 3
         assert hosts.summaries().keys() == {0, 1, 2}
 
 
 def test_ranks_refuse_an_older_copy_with_one_message(tmp_path: Path) -> None:
-    people = ("--data", write_people(tmp_path / "people.npz"))
-    place = Place(tmp_path, "run", *METHODS["pp-admm"], *FEW, "--rounds", "8", *people, transport="mpi", ranks=2)
+    place = Place(tmp_path, "run", *words_of(tmp_path, "pp-admm", *FEW, "--rounds", "8"), transport="mpi", ranks=2)
     assert place.account is not None
     for name, round in (("old", 2), ("new", 5)):
         assert place.run(fault=f"kill:1:{round}").code != 0
-        shutil.copytree(place.folder, tmp_path / name / "folder")
-        shutil.copytree(place.account, tmp_path / name / "account")
-    put_back(tmp_path / "old/folder", place.folder)
+        keep(tmp_path / name, place.folder, place.account)
+    put_back(tmp_path / "old", place.folder)
     refused = place.run()
     assert (refused.code, len(refused.messages)) == (2, 1), refused.err
     assert "the folder was put back" in refused.messages[0]
     assert [restored(file) for file in sorted(place.account.glob("*.jsonl"))] == [1] * 3
-    put_back(tmp_path / "new/folder", place.folder)
-    put_back(tmp_path / "new/account", place.account)
+    put_back(tmp_path / "new", place.folder, place.account)
     assert place.run().code == 0
     place.check()

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.people_runs import write_people
-
-from .places import FEW, METHODS, Place
+from .places import FEW, Place, words_of
 from .relayed import NONE, PRIVATE, QUIET, Hosts
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(3600)]
 ROUNDS = 3
+FIVE = (*FEW, "--epsilon", "5")
+BOTH, SEEDED = {"0": "kill full", "1": "kill full"}, (*FIVE, "--seed", "3")
 
 
 def tried(file: Path, faults: str, few: int | None) -> list[tuple[int, str]]:
@@ -28,11 +28,6 @@ def tried(file: Path, faults: str, few: int | None) -> list[tuple[int, str]]:
     if few is None:
         return [(at, fault) for at in range(1, writes + 1) for fault in kinds]
     return [(1 + writes * (2 * k + 1) // (2 * few), kinds[k % len(kinds)]) for k in range(few)]
-
-
-def words_of(folder: Path, method: str, *more: str) -> tuple[str, ...]:
-    people = write_people(folder / "people.npz", 160, width=3, noise=0.5)
-    return (*METHODS[method], *FEW, "--epsilon", "5", "--data", people, *more)
 
 
 def check_each(folder: Path, victims: dict[str, str], few: int | None, *words: str, **how: Any) -> None:
@@ -66,31 +61,28 @@ ONE = [(method, account) for method in ("pp-admm", "gated", "stages", "masked") 
     ],
 )
 def test_one_process(method: str, account: bool, few: int | None, tmp_path: Path) -> None:
-    check_each(tmp_path, {"all": "kill full"}, few, *words_of(tmp_path, method), account=account)
-
-
-BOTH, SEEDED = {"0": "kill full", "1": "kill full"}, ("--seed", "3")
+    check_each(tmp_path, {"all": "kill full"}, few, *words_of(tmp_path, method, *FIVE), account=account)
 
 
 @pytest.mark.parametrize(
-    ("method", "seed", "victims", "few"),
+    ("method", "words", "victims", "few"),
     [
-        pytest.param("pp-admm", (), BOTH, None, id="pp-admm-each"),
-        pytest.param("masked", (), BOTH, None, id="masked-each"),
+        pytest.param("pp-admm", FIVE, BOTH, None, id="pp-admm-each"),
+        pytest.param("masked", FIVE, BOTH, None, id="masked-each"),
         pytest.param("stages", SEEDED, BOTH, None, id="stages-each"),
-        pytest.param("masked", (), {"0": "kill", "1": "full"}, 1, id="masked-some"),
+        pytest.param("masked", FIVE, {"0": "kill", "1": "full"}, 1, id="masked-some"),
         pytest.param("stages", SEEDED, {"1": "kill"}, 1, id="stages-some"),
     ],
 )
-def test_a_rank(method: str, seed: tuple[str, ...], victims: dict[str, str], few: int | None, tmp_path: Path) -> None:
+def test_a_rank(method: str, words: tuple[str, ...], victims: dict[str, str], few: int | None, tmp_path: Path) -> None:
     """Of masked sums a round is void of which some have their part, and some have not; seeded runs end as if whole."""
     ranks = 3 if few is None else 2
-    check_each(tmp_path, victims, few, *words_of(tmp_path, method, *seed), transport="mpi", ranks=ranks)
+    check_each(tmp_path, victims, few, *words_of(tmp_path, method, *words), transport="mpi", ranks=ranks)
 
 
 @pytest.mark.parametrize("few", [pytest.param(None, id="each"), pytest.param(1, id="some")])
 def test_an_agent_of_one_command(few: int | None, tmp_path: Path) -> None:
-    check_each(tmp_path, {"1": "kill full"}, few, *words_of(tmp_path, "pp-admm"), transport="zmq")
+    check_each(tmp_path, {"1": "kill full"}, few, *words_of(tmp_path, "pp-admm", *FIVE), transport="zmq")
 
 
 def test_other_processes_go_on(tmp_path: Path) -> None:
@@ -98,12 +90,11 @@ def test_other_processes_go_on(tmp_path: Path) -> None:
 
     A solve begins elsewhere in a new process, and so ends elsewhere within its tolerance.
     """
-    words = words_of(tmp_path, "pp-admm", "--topology", "ring:5", "--agents", "5", "--rounds", "8")
-    whole, cut = Place(tmp_path, "whole", *words), Place(tmp_path, "cut", *words, transport="mpi", ranks=5)
+    words = words_of(tmp_path, "pp-admm", *FIVE, "--topology", "ring:5", "--agents", "5", "--rounds", "8")
+    whole, cut = Place(tmp_path, "whole", *words), Place(tmp_path, "cut", *words, transport="mpi")
     assert whole.run(noise=1).code == 0
-    assert cut.run(noise=1, fault="kill:2:3").code != 0
-    cut.ranks = 2
-    assert cut.run(noise=1, fault="kill:1:2").code != 0
+    for cut.ranks, fault in ((5, "kill:2:3"), (2, "kill:1:2")):
+        assert cut.run(noise=1, fault=fault).code != 0
     cut.transport = "local"
     assert cut.run(noise=1).code == 0
     cut.check()

@@ -1,4 +1,7 @@
-"""Every command that the pages show is run, page by page, each page in a folder of its own, and ends as it should."""
+"""Every command that the pages show is run, page by page, each page in a folder of its own, and ends as it should.
+
+A step is a line of a ```bash block, or the whole block where a line goes on in the next one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +20,66 @@ import numpy as np
 import pytest
 
 from admmnet.data.sets import census
-from tests.doc_pages import ROOT, blocks, name
-from tests.real_sets import ENVIRONMENT, FOLDER, need
+from tests.doc_pages import PAGES, ROOT, blocks, fenced, name, prose, text
+from tests.real_sets import ENVIRONMENT, FOLDER, held, need
 from tests.run_folders import made, unfinished
 
-from .documented import GIVEN, NIGHTLY, PAGES, REAL, Step, changed, python_of, shell_steps, unrun
 from .launch import Ended
-from .proxy import free_ports
-from .warm import SIMPLE, Warm, run_line
+from .proxy import free_port
+from .warm import SIMPLE, Warm
 
 pytestmark = pytest.mark.processes
+NIGHTLY = ("docs/compare.md", "docs/network-ledger.md", "docs/reproduction.md", "docs/simulate.md")
+"""Pages of grids, large networks and many like runs: tried where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 DEADLINE = 240.0
 """Seconds that a command may take; most take two."""
 BIN = Path(sys.executable).parent
-SETTINGS = """\
-[algorithm]
-algorithm = "pp-admm"
-rounds = 2
+REAL = r".*--data adult:age\b"  # no built-in set stands in for it: a test of its own reads the real one
+UNRUN = (
+    r"(ADMMNET_DATA=DIR )?launch/test\.sh|ruff check|mypy$|python -m pytest",  # they run this test, among all
+    r"\. \.venv/bin/activate$",  # changes the shell that it is typed into, and nothing else
+    r"(python -m )?pip install",  # needs a network
+    r"ADMMNET_DATA=DIR launch/nightly\.sh",  # hours; tests/test_launch.py runs it with stand-ins
+    r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks|admmnet (audit|reproduce)\b",  # minutes each
+    r"admmnet compare docs/\w+.toml",  # many minutes; tests/experiments/test_words.py reads such files
+    REAL,
+)
+"""Commands that are not run."""
 
-[run]
-seed = 0
-"""
+
+def _digits(match: re.Match[str]) -> str:
+    return f"{match[0]} --rounds 2" if held("mnist") else f"--data census{match[1]}"
+
+
+def _first_two(match: re.Match[str]) -> str:
+    return "=" + ":".join(match[0].removeprefix("=").split(":")[:2])
+
+
+GIVEN = {
+    "docs/data.md": ("runs/two",),
+    "docs/results.md": ("runs/again", "runs/a", "runs/b", "runs/c", "made-A", "made-B", "made-C"),
+}
+"""Run folders that a page takes from another one."""
+CHANGES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (r"\bRUN(-[A-Z])?\b", r"made\1"),  # a run folder that was made before
+    (r"mpirun -n 5\b", "mpirun -n 2"),
+    (r"--algorithms ([^, ]+,[^, ]+),\S+ (?!.*--tune)", r"--algorithms \1 "),  # two methods of many
+    (r"--data NAME\|FILE", "--data census"),
+    (r"--data adult\b(?!:)", lambda match: match[0] if held("adult") else "--data census"),
+    (r"--data mnist\b(?!:)(.*)", _digits),
+    (r"--data-dir DIR", lambda match: f"--data-dir {shlex.quote(str(FOLDER))}" if FOLDER else ""),
+    (r"\brun (?=-)(?!.*(--rounds|--resume|--offline|runs/long))", "run --rounds 3 "),
+    (r"relay\.example:7000", '"$(cat relay.txt)"'),  # a free port of this machine
+    (r"(admmnet compare .*)", r"\1 --seeds 0:1 --epsilons 1 --jobs 1"),  # a grid of hours, at its first point
+    (r"=[\w.-]+(:[\w.-]+){2,}(?=[, ])", _first_two),  # two values of what is tuned
+    (r"(--tune .*)$", r"\1 --tune-seeds 1"),
+    (r"(.* --agents 1000 .*)$", r"\1 --rounds 1"),
+    (r"-f \.mkdocs/mkdocs\.yml", lambda match: f'-f "{ROOT}/.mkdocs/mkdocs.yml" -d "$PWD/site"'),
+)
+"""What a command is run with instead."""
+
+
+SETTINGS = '[algorithm]\nalgorithm = "pp-admm"\nrounds = 2\n\n[run]\nseed = 0\n'
 # a folder stands for the machine: files go there, and its users and services are left as they are
 SUDO = """\
 #!/bin/bash
@@ -57,10 +100,48 @@ esac
 RELAY = "admmnet relay --network network.toml --secret relay.secret.toml --out runs/relay"
 PARTNERS = {"north": 0, "east": 2}
 """Agents beside the one whose commands docs/hosts.md shows, each in a folder of its own."""
-DOCKER = """\
-#!/bin/sh
-[ "$1 $2" = "compose -f" ] && [ -f "$3" ]
-"""
+DOCKER = '#!/bin/sh\n[ "$1 $2" = "compose -f" ] && [ -f "$3" ]\n'
+
+
+# what a page shows
+
+
+def shell_steps(path: Path) -> Iterator[str]:
+    """Commands of a page, in order."""
+    for block in blocks(path, "bash"):
+        whole = re.search(r"^for ", block, re.MULTILINE)
+        lines = [block] if whole else [line.strip() for line in block.splitlines()]
+        yield from (line for line in lines if line and not line.startswith("#"))
+    for line in prose(path).splitlines():
+        if re.match(r" {4}(admmnet|mpirun|python) ", line):
+            yield line.strip()
+
+
+def unrun(step: str) -> bool:
+    """Whether a step is not run."""
+    return any(re.match(pattern, step) for pattern in UNRUN)
+
+
+def changed(step: str) -> str:
+    """Return what is run in place of a step."""
+    lines = step.splitlines() if "\n" in step else [re.sub(r"\s+# .*$", "", step)]
+    for pattern, change in CHANGES:
+        lines = [re.sub(pattern, change, line) for line in lines]
+    return "\n".join(lines)
+
+
+def python_of(path: Path) -> str | None:
+    """Return the Python of a page as one script, what is long made short; None if it has none."""
+    # tests/docs/test_worked_example.py and test_track_page.py run those of contributing.md and of the last section
+    tracked = text(path).partition("\n## Track a run\n")[2]
+    found = [block for block in blocks(path, "python") if block not in fenced(tracked, "python")]
+    if not found or path.name == "contributing.md":
+        return None
+    script = "\n".join(found).replace("range(5)", "range(1)")
+    return script if held("adult") else script.replace('"adult"', '"census"')
+
+
+# what it takes for granted
 
 
 @pytest.fixture(scope="module")
@@ -73,13 +154,6 @@ def people(path: Path, seed: int, rows: int = 60) -> None:
     ages = generator.integers(20, 90, rows)
     lines = [f"{age},{'ab'[k % 2]},{'yes' if age > 55 else 'no'}" for k, age in enumerate(ages)]
     path.write_text("\n".join(["age,ward,sick", *lines]) + "\n", encoding="utf-8")
-
-
-def table(path: Path, rows: int = 400) -> None:
-    """Numbers with a label, as the csv of a user who declares nothing."""
-    stream = np.random.default_rng(4)
-    lines = [f"{a:.3f},{b:.3f},{int(a + b > 0)}" for a, b in stream.standard_normal((rows, 2))]
-    path.write_text("\n".join(["a,b,sick", *lines]) + "\n", encoding="utf-8")
 
 
 def sites(folder: Path) -> None:
@@ -135,27 +209,22 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
             census_rows(folder / given)
     if page == "docs/quickstart.md":
         for given in ("sample.csv", "mine.csv"):
-            table(folder / given)
+            people(folder / given, 4, rows=400)
     if page == "docs/hosts.md":
-        (folder / "relay.txt").write_text(f"127.0.0.1:{free_ports(1)[0]}", encoding="utf-8")
+        (folder / "relay.txt").write_text(f"127.0.0.1:{free_port()}", encoding="utf-8")
         sites(folder)
         for word, body in (("sudo", SUDO), ("docker", DOCKER)):
             program(folder / "bin" / word, body)
 
 
+# how it is run
+
+
 def environment(folder: Path) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "RANKS")}
-    return {
-        **kept,
-        "RANKS": "2",
-        "PATH": f"{folder / 'bin'}:{BIN}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "HOSTS": str(folder / "hosts"),
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "default",
-        "MPLBACKEND": "agg",
-        **({ENVIRONMENT: str(FOLDER)} if FOLDER else {}),
-    }
+    own = {"RANKS": "2", "PATH": f"{folder / 'bin'}:{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    own |= {"HOSTS": str(folder / "hosts"), "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "default"}
+    own |= {"MPLBACKEND": "agg", **({ENVIRONMENT: str(FOLDER)} if FOLDER else {})}
+    return {name: value for name, value in os.environ.items() if name != "PYTHON"} | own
 
 
 def run_words(folder: Path, *words: str) -> Ended:
@@ -164,27 +233,32 @@ def run_words(folder: Path, *words: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def begun(folder: Path, line: str) -> Warm:
+    return Warm("admmnet", *shlex.split(line)[1:], env=environment(folder), cwd=folder)
+
+
+def run_command(folder: Path, command: str) -> Ended:
+    """Run a command of bash, or one of ours that needs no shell."""
+    if not SIMPLE.fullmatch(command):
+        return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
+    told = (process := begun(folder, command)).communicate(DEADLINE)
+    return Ended(process.wait(), *told)
+
+
 def with_partners(folder: Path, command: str) -> Ended:
     """Run the relay, the shown agent and its two neighbours, each with its own key and run folder."""
-    places = {name: folder / name for name in PARTNERS} | {"south": folder}
-    for place in places.values():
-        shutil.copy(folder / "net" / "network.toml", place)
-        for key in (folder / "net" / "keys").iterdir():
-            shutil.copy(key, place)
-    env, commands = environment(folder), {"relay": (folder, RELAY)}
-    for site, place in places.items():
-        agent = f"agent-00{PARTNERS.get(site, 1)}"
-        commands[site] = place, command.replace("south", site).replace("agent-001", agent)
-    started = {
-        site: Warm("admmnet", *shlex.split(line)[1:], env=env, text=True, cwd=place)
-        for site, (place, line) in commands.items()
-    }
+    started = {"relay": begun(folder, RELAY)}
+    for site, agent in (PARTNERS | {"south": 1}).items():
+        place = folder / ("" if site == "south" else site)
+        for file in (folder / "net" / "network.toml", *(folder / "net" / "keys").iterdir()):
+            shutil.copy(file, place)
+        started[site] = begun(place, command.replace("south", site).replace("agent-001", f"agent-00{agent}"))
     told = {site: process.communicate(DEADLINE) for site, process in started.items()}
     assert {process.wait() for process in started.values()} == {0}, told
     return Ended(0, *told["south"])
 
 
-def carried_out(folder: Path, step: Step) -> Ended:
+def carried_out(folder: Path, step: str) -> Ended:
     command = changed(step)
     if command == RELAY:
         return Ended(0, "", "")  # it is started with the agents
@@ -193,14 +267,12 @@ def carried_out(folder: Path, step: Step) -> Ended:
     if "--resume runs/long" in command:
         (folder / "runs" / "long").rename(folder / "runs" / "whole")
         unfinished(folder / "runs" / "whole", folder / "runs" / "long", rounds=39, agents=5)
-    if SIMPLE.fullmatch(command):
-        return Ended(*run_line(command, environment(folder), folder, DEADLINE))
-    return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
+    return run_command(folder, command)
 
 
-def succeeds(folder: Path, step: Step) -> None:
+def succeeds(folder: Path, step: str) -> None:
     result = carried_out(folder, step)
-    told = f"{step.page}: {step.text}\nrun as: {changed(step)}\n{result.out}\n{result.err}"
+    told = f"{step}\nrun as: {changed(step)}\n{result.out}\n{result.err}"
     assert result.code == 0, told
     assert "Traceback" not in result.err, told
 
@@ -214,19 +286,17 @@ def runnable() -> list[Path]:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", runnable(), ids=name)
 def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) -> None:
-    page = name(path)
-    prepare(tmp_path, page, run_folder)
+    prepare(tmp_path, name(path), run_folder)
     for step in shell_steps(path):
         if not unrun(step):
             succeeds(tmp_path, step)
-    script = python_of(path)
-    if script is not None:
+    if (script := python_of(path)) is not None:
         (tmp_path / "page.py").write_text(script, encoding="utf-8")
         result = run_words(tmp_path, sys.executable, "-W", "error", "page.py")
-        assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
+        assert result.code == 0, f"its Python\n{result.out}\n{result.err}"
 
 
-@pytest.mark.parametrize("step", [step for page in PAGES for step in shell_steps(page) if re.match(REAL, step.text)])
-def test_a_command_on_real_targets(step: Step, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [step for page in PAGES for step in shell_steps(page) if re.match(REAL, step)])
+def test_a_command_on_real_targets(step: str, tmp_path: Path) -> None:
     need("adult")
     succeeds(tmp_path, step)

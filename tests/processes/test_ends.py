@@ -19,7 +19,7 @@ from admmnet.running.ends import last_words, terminating
 from tests.people_runs import write_people
 from tests.run_folders import made
 
-from .launch import DEADLINE, Ended, Process, begin, mpirun_path
+from .launch import DEADLINE, Process, begin, mpirun_path
 from .places import Place
 
 pytestmark = pytest.mark.processes
@@ -50,29 +50,11 @@ class Arrivals:
         process.send_signal(number)
 
 
-def signalled(place: Place, folder: Path, number: int, round: int = 2) -> Ended:
-    """Send a signal to a run whose processes all stand in a round."""
-    arrivals = Arrivals(folder)
-    place.begin(arrived=arrivals.path, fault=f"hang:all:{round}")
-    arrivals.signal(place.process, 1 if place.transport == "local" else 3, number)
-    return place.ended()
-
-
-def place_of(folder: Path, transport: str) -> Place:
-    return Place(
-        folder, "run", *WORDS, "--data", write_people(folder / "people.npz"), transport=transport, account=False
-    )
-
-
 @pytest.mark.parametrize(
     ("transport", "number", "how", "code"),
     [
-        ("local", signal.SIGTERM, "ended by SIGTERM", 3),
-        ("local", signal.SIGINT, "interrupted", 130),
-        ("mpi", signal.SIGTERM, "ended by SIGTERM", 3),
-        ("mpi", signal.SIGINT, "interrupted", 130),
-        ("zmq", signal.SIGTERM, "ended by SIGTERM", 3),
-        ("zmq", signal.SIGINT, "interrupted", 130),
+        *((transport, signal.SIGTERM, "ended by SIGTERM", 3) for transport in ("local", "mpi", "zmq")),
+        *((transport, signal.SIGINT, "interrupted", 130) for transport in ("local", "mpi", "zmq")),
         ("zmq", signal.SIGKILL, "", -9),
     ],
 )
@@ -87,8 +69,11 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
 ) -> None:
     """Agents end with their starter, also if that says nothing; sockets and settings are gone then."""
     monkeypatch.setenv("TMPDIR", str(sockets := tmp_path_factory.mktemp("s")))
-    place = place_of(tmp_path, transport)
-    ended = signalled(place, tmp_path, number)
+    people, arrivals = write_people(tmp_path / "people.npz"), Arrivals(tmp_path)
+    place = Place(tmp_path, "run", *WORDS, "--data", people, transport=transport, account=False)
+    place.begin(arrived=arrivals.path, fault="hang:all:2")
+    arrivals.signal(place.process, 1 if transport == "local" else 3, number)
+    ended = place.ended()
     assert ended.code == code, ended.err
     assert not (place.folder / "summary.json").exists()
     assert run_command_line(["ledger", "verify", str(place.folder)]) == 0
@@ -107,45 +92,37 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
 
 def test_the_library_says_so_too(tmp_path: Path) -> None:
     """In the exception that its caller gets; of several ranks, in the message of the first."""
-    arrivals = Arrivals(tmp_path)
-    words = (mpirun_path(), "-n", "3", sys.executable, "-c", LIBRARY, str(tmp_path / "run"))
-    process = begin(*words, ADMMNET_ARRIVED=arrivals.path)
+    arrivals, folder = Arrivals(tmp_path), str(tmp_path / "run")
+    process = begin(mpirun_path(), "-n", "3", sys.executable, "-c", LIBRARY, folder, ADMMNET_ARRIVED=arrivals.path)
     arrivals.signal(process, 3, signal.SIGTERM)
     _, err = process.communicate(timeout=DEADLINE)
     assert process.wait() != 0
-    found = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", err)
-    assert len(found) == 1, err
-    assert found[0].endswith(f"go on with `admmnet run --resume {tmp_path / 'run'}`")
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    (found,) = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", err)
+    assert found.endswith(f"go on with `admmnet run --resume {folder}`")
+    assert run_command_line(["ledger", "verify", folder]) == 0
 
 
 def test_a_program_that_handles_sigterm_keeps_its_handler() -> None:
-    mine = signal.signal(signal.SIGTERM, lambda *_: None)
-    try:
-        ours = signal.getsignal(signal.SIGTERM)
+    for mine in (lambda *_: None, signal.SIG_DFL):
+        before = signal.signal(signal.SIGTERM, mine)
         with terminating():
-            assert signal.getsignal(signal.SIGTERM) is ours
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        with terminating():
-            assert signal.getsignal(signal.SIGTERM) not in (ours, signal.SIG_DFL)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    finally:
-        signal.signal(signal.SIGTERM, mine)
+            assert (signal.getsignal(signal.SIGTERM) is mine) is (mine is not signal.SIG_DFL)
+        assert signal.signal(signal.SIGTERM, before) is mine
 
 
 def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
     folder = made(tmp_path / "run", rounds=2)
-    for other in sorted((folder / "ledger").iterdir())[1:]:
+    file, *others = sorted((folder / "ledger").iterdir())
+    for other in others:
         other.unlink()
-    file = folder / "ledger" / "agent-000.jsonl"
     header, first, second, *_ = file.read_bytes().splitlines(keepends=True)
     spent = epsilon(json.loads(first)["total"]["epsilon_spent"])
     assert 0.0 < float(spent) < float(epsilon(json.loads(second)["total"]["epsilon_spent"]))
-    file.write_bytes(header)
-    assert "epsilon 0 so far; " in last_words(folder)
-    for torn in (b"", second[:-3], b"no line of ours\n"):
-        file.write_bytes(header + first + torn)
-        assert f"epsilon {spent} so far; " in last_words(folder)
-    file.write_bytes(b"")
-    assert "nothing was charged" in last_words(folder)
+    for content, told in (
+        (header, "epsilon 0 so far; "),
+        *((header + first + torn, f"epsilon {spent} so far; ") for torn in (b"", second[:-3], b"no line of ours\n")),
+        (b"", "nothing was charged"),
+    ):
+        file.write_bytes(content)
+        assert told in last_words(folder)
     assert last_words(None) == "nothing was charged: the first round had not begun"

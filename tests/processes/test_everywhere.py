@@ -1,8 +1,13 @@
-"""Same seed, same data: the same run on every transport and for every number of ranks, bit for bit."""
+"""Same seed, same data: the same run on every transport and for every number of ranks, bit for bit.
+
+As a program, of any number of ranks: ``SETTINGS.json FOLDER``, runs one after another.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +15,11 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, load_config, read_run, run
-from tests.people_runs import write_people
+from admmnet.transport import open_world
+from tests.people_runs import summary_of, write_people
 from tests.wide_files import write_wide
 
 from .launch import mpirun
-from .many_runs import run_all
 
 pytestmark = pytest.mark.processes
 TURNS = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 ring:5\nrepeat 3\n"
@@ -71,23 +76,31 @@ SETTINGS: dict[str, dict[str, Any]] = {
 GATED = ("ipp-admm", "published ipp-admm", "joining ipp-admm")
 
 
-def settings_of(folder: Path, **others: Any) -> dict[str, dict[str, Any]]:
+def settings_of(folder: Path) -> dict[str, dict[str, Any]]:
     """All settings, with records and graphs in this folder."""
-    people, turns = write_people(folder / "people.npz"), folder / "turns.txt"
+    people, wide, turns = write_people(folder / "people.npz"), write_wide(folder / "wide.libsvm"), folder / "turns.txt"
     turns.write_text(TURNS, encoding="utf-8")
-    wide = write_wide(folder / "wide.libsvm")
     common = {"data": people, "agents": 5, "topology": "ring:5", "rounds": 4, "epsilon": 20.0, "seed": 3}
-    found = {name: common | values | others for name, values in SETTINGS.items()}
+    found = {name: common | values for name, values in SETTINGS.items()}
     for values in found.values():
         values |= {"topology_schedule": str(turns)} if values.get("topology_schedule") else {}
         values |= {"data": wide} if values["data"] == "wide.libsvm" else {}
     return found
 
 
+def run_all(settings: dict[str, dict[str, Any]], folder: Path) -> None:
+    """Run every setting into the folder of its name; what is returned is the same at every process."""
+    world = open_world()
+    for name, values in settings.items():
+        result = run(RunConfig(**values, out=str(folder / name)), world=world)
+        summary = json.dumps(result.summary, sort_keys=True).encode()
+        said = hashlib.sha256(summary + result.theta.tobytes()).hexdigest()
+        assert set(world.gather(said)) == {said}, name
+
+
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("local")
-    run_all(settings_of(folder), folder)
+    run_all(settings_of(folder := tmp_path_factory.mktemp("local")), folder)
     return folder
 
 
@@ -100,24 +113,15 @@ def ledgers(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((folder / "ledger").iterdir())}
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return found
-
-
 def assert_same(one: Path, two: Path) -> None:
     first, second = model(one), model(two)
     assert sorted(first) == sorted(second) == ["consensus", "feature_names", "theta"]
     for name, values in first.items():
-        assert values.dtype == second[name].dtype
-        assert values.tobytes() == second[name].tobytes(), name
+        assert (values.dtype, values.tobytes()) == (second[name].dtype, second[name].tobytes()), name
     assert ledgers(one) == ledgers(two)
     assert (one / "metrics.csv").read_bytes() == (two / "metrics.csv").read_bytes()
-    summaries = [summary(folder) for folder in (one, two)]
-    for each in summaries:
-        # versions: of what a process has imported
-        for varies in ("transport", "seconds", "frames", "versions"):
-            each.pop(varies, None)
+    varies = ("transport", "seconds", "frames", "versions")  # versions: of what a process has imported
+    summaries = [{k: v for k, v in summary_of(folder).items() if k not in varies} for folder in (one, two)]
     assert summaries[0] == summaries[1]
     read_run(two)
 
@@ -127,7 +131,7 @@ def test_the_runs_are_no_trivial_ones(local: Path) -> None:
         assert model(local / name)["theta"].any(), name
         assert len(ledgers(local / name)) == SETTINGS[name].get("agents", 5)
     for name in GATED:
-        releases = [entry["releases"] for entry in summary(local / name)["per_agent"]]
+        releases = [entry["releases"] for entry in summary_of(local / name)["per_agent"]]
         assert 0 < sum(releases) < 5 * 4, name
 
 
@@ -135,44 +139,37 @@ def test_the_runs_are_no_trivial_ones(local: Path) -> None:
 def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(settings_of(local)), encoding="utf-8")
-    ended = mpirun(ranks, "-m", "tests.processes.many_runs", str(file), str(tmp_path), deadline=120.0)
+    ended = mpirun(ranks, "-m", "tests.processes.test_everywhere", str(file), str(tmp_path), deadline=120.0)
     assert ended.code == 0, ended.err
     for name in SETTINGS:
-        assert summary(tmp_path / name)["transport"] == "mpi"
+        assert summary_of(tmp_path / name)["transport"] == "mpi"
         assert_same(local / name, tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["joining ipp-admm", "r-admm in a storm, turns", "tree sum in a storm"])
 def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
-    rounds: list[int] = []
-    started: list[Any] = []
-    values = settings_of(local)[name] | {"transport": "zmq", "heartbeat_deadline": 20.0}
+    values, folder = settings_of(local)[name] | {"transport": "zmq", "heartbeat_deadline": 20.0}, tmp_path / "run"
+    rounds, started = list[int](), list[Any]()
     result = run(
-        RunConfig(**values, out=str(tmp_path / "run")),
-        on_start=started.append,
-        on_round=lambda event: rounds.append(event.round),
+        RunConfig(**values, out=str(folder)), on_start=started.append, on_round=lambda event: rounds.append(event.round)
     )
-    assert_same(local / name, tmp_path / "run")
+    assert_same(local / name, folder)
     assert result.theta.tobytes() == model(local / name)["theta"].tobytes()
     (plan,) = started
     assert (plan.config.algorithm, len(plan.graph)) == (values["algorithm"], 5)
     assert rounds == list(range(values["rounds"]))
-    assert result.summary["transport"] == "zmq"
-    assert result.summary["frames"] == {"dropped": 0}
-    configs = [load_config(folder / "config.toml") for folder in (local / name, tmp_path / "run")]
-    assert configs[0].topology == configs[1].topology
-    read_run(tmp_path / "run")
+    assert (result.summary["transport"], result.summary["frames"]) == ("zmq", {"dropped": 0})
+    assert load_config(local / name / "config.toml").topology == load_config(folder / "config.toml").topology
 
 
 def test_seed_order_of_records_and_storm_matter(local: Path, tmp_path: Path) -> None:
-    storm = "pp-admm in a storm"
-    base = settings_of(local)
-    changes: dict[str, dict[str, Any]] = {
-        "seed": base["pp-admm"] | {"seed": 4},
-        "order": base["pp-admm"] | {"data_seed": 1},
-        "calm": base["pp-admm"] | {"rounds": STORM["rounds"]},
-    }
-    run_all(changes, tmp_path)
+    base = settings_of(local)["pp-admm"]
+    changes = {"seed": {"seed": 4}, "order": {"data_seed": 1}, "calm": {"rounds": STORM["rounds"]}}
+    run_all({name: base | change for name, change in changes.items()}, tmp_path)
     for name in ("seed", "order"):
         assert (model(local / "pp-admm")["theta"] != model(tmp_path / name)["theta"]).all()
-    assert (model(local / storm)["consensus"] != model(tmp_path / "calm")["consensus"]).any()
+    assert (model(local / "pp-admm in a storm")["consensus"] != model(tmp_path / "calm")["consensus"]).any()
+
+
+if __name__ == "__main__":
+    run_all(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2]))

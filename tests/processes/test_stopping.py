@@ -1,4 +1,7 @@
-"""``on_round`` ends a run of several processes: all draw the same conclusion, in the same round."""
+"""``on_round`` ends a run of several processes: all draw the same conclusion, in the same round.
+
+As a program: ``stop|first|fail|uncaught TRANSPORT FOLDER``; it prints a line of JSON a process, how the call ended.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,39 @@ from typing import Any
 
 import pytest
 
-from admmnet import read_run
+from admmnet import RoundEvent, StopRun, read_run, run
 from admmnet.cli import run_command_line
+from admmnet.transport import open_world
 from tests.people_runs import summary_of
 
-from .launch import Ended, mpirun, start
-from .stopping_run import called
+from .launch import Ended, mpirun
 
 pytestmark = pytest.mark.processes
+SETTINGS: dict[str, Any] = {"algorithm": "ipp-admm", "data": "census", "agents": 3, "rounds": 6, "epsilon": 5.0}
+
+
+def called(how: str, transport: str, folder: str) -> list[Any]:
+    """Rank, rounds that ``on_round`` was told of, and how the call ended."""
+    seen: list[int] = []
+
+    def hear(event: RoundEvent) -> None:
+        seen.append(event.round)
+        if event.round == 2:
+            raise StopRun if how in ("stop", "first") else ValueError("the tracker is gone")
+
+    rank = open_world(transport).rank
+    on_round = None if how == "first" and rank else hear
+    try:
+        result = run(**SETTINGS, seed=0, transport=transport, out=folder, on_round=on_round)
+    except Exception as error:
+        if how == "uncaught":
+            raise
+        return [rank, seen, f"{type(error).__name__}: {error}"]
+    return [rank, seen, str(result.summary["rounds"])]
 
 
 def ended(how: str, transport: str, folder: Path) -> Ended:
-    words = ("-m", "tests.processes.stopping_run", how, transport, str(folder))
-    return mpirun(2, *words) if transport == "mpi" else start(sys.executable, *words)
+    return mpirun(2 if transport == "mpi" else 0, "-m", "tests.processes.test_stopping", how, transport, str(folder))
 
 
 def said(done: Ended) -> list[Any]:
@@ -29,19 +52,16 @@ def said(done: Ended) -> list[Any]:
     return sorted(json.loads(line) for line in done.out.splitlines())
 
 
-def contents(folder: Path) -> tuple[bytes, list[bytes]]:
-    ledgers = sorted((folder / "ledger").iterdir())
-    return (folder / "metrics.csv").read_bytes(), [path.read_bytes() for path in ledgers]
-
-
 @pytest.mark.parametrize(("transport", "how", "others"), [("mpi", "first", [[1, [], "3"]]), ("zmq", "stop", [])])
 def test_every_process_ends_in_the_round_of_stop_run(transport: str, how: str, others: Any, tmp_path: Path) -> None:
     """The same rounds, ledgers and figures as in one process, although only the writer was called, or has on_round."""
-    assert called("stop", "local", str(tmp_path / "local")) == [0, [0, 1, 2], "3"]
-    assert said(ended(how, transport, tmp_path / "run")) == [[0, [0, 1, 2], "3"], *others]
-    assert contents(tmp_path / "run") == contents(tmp_path / "local")
-    assert summary_of(tmp_path / "run")["stopped"] is True
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    one, local = tmp_path / "run", tmp_path / "local"
+    assert called("stop", "local", str(local)) == [0, [0, 1, 2], "3"]
+    assert said(ended(how, transport, one)) == [[0, [0, 1, 2], "3"], *others]
+    for path in (local / "metrics.csv", *(local / "ledger").iterdir()):
+        assert (one / path.relative_to(local)).read_bytes() == path.read_bytes()
+    assert summary_of(one)["stopped"] is True
+    assert run_command_line(["ledger", "verify", str(one)]) == 0
 
 
 def test_what_on_round_raises_reaches_its_caller_and_ends_all(tmp_path: Path) -> None:
@@ -55,6 +75,9 @@ def test_what_on_round_raises_reaches_its_caller_and_ends_all(tmp_path: Path) ->
 
 def test_what_nobody_catches_is_said_once_as_the_callers(tmp_path: Path) -> None:
     done = ended("uncaught", "mpi", tmp_path / "run")
-    assert done.code == 3
-    assert done.messages == ["admmnet: on_round raised ValueError: the tracker is gone"]
+    assert (done.code, done.messages) == (3, ["admmnet: on_round raised ValueError: the tracker is gone"])
     assert "raise StopRun if how" in done.err  # the line in the caller's own code
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(called(*sys.argv[1:])) + "\n")

@@ -11,19 +11,15 @@ import multiprocessing
 import os
 import re
 import runpy
-import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 
@@ -37,7 +33,9 @@ FORKS.set_forkserver_preload(
 
 
 def _run(module: str, words: Sequence[str], env: Mapping[str, str], cwd: Path, ends: Sequence[Connection]) -> None:
-    for number, end in enumerate(ends):
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for number, end in enumerate(ends, 1):
         os.dup2(end.fileno(), number)
         end.close()
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, how, encoding="utf-8") for number, how in enumerate("rww"))
@@ -57,25 +55,21 @@ def _run(module: str, words: Sequence[str], env: Mapping[str, str], cwd: Path, e
 class Warm:
     """``python -m MODULE WORDS`` in a folder, with what tests use of ``subprocess.Popen``."""
 
-    def __init__(self, module: str, *words: str, env: Mapping[str, str], text: bool = False, cwd: Path = ROOT) -> None:
-        (take, give), (out, told), (err, failed) = (FORKS.Pipe(duplex=False) for _ in range(3))
-        self._process = FORKS.Process(target=_run, args=(module, words, dict(env), cwd, (take, told, failed)))
+    def __init__(self, module: str, *words: str, env: Mapping[str, str], cwd: Path = ROOT) -> None:
+        ours, theirs = zip(*(FORKS.Pipe(duplex=False) for _ in range(2)), strict=True)
+        self._process = FORKS.Process(target=_run, args=(module, words, dict(env), cwd, theirs))
         self._process.start()
         _LIVE.add(self)
-        streams: list[IO[Any]] = []
-        for end, how in ((give, "w"), (out, "r"), (err, "r")):
-            number = os.dup(end.fileno())
-            streams.append(os.fdopen(number, how, encoding="utf-8") if text else os.fdopen(number, f"{how}b"))
-        for end in (take, give, out, told, err, failed):
-            end.close()
-        self.stdin, self.stdout, self.stderr = streams
         assert self._process.pid is not None
         self.pid, self._said = self._process.pid, ["", ""]
-        self._readers: list[threading.Thread] = []
+        self._readers = [threading.Thread(target=self._read, args=one, daemon=True) for one in enumerate(ours)]
+        for end, reader in zip(theirs, self._readers, strict=True):
+            end.close()
+            reader.start()
 
-    @property
-    def returncode(self) -> int | Any:
-        return self._process.exitcode
+    def _read(self, place: int, end: Connection) -> None:
+        with end, open(end.fileno(), encoding="utf-8", closefd=False) as stream:
+            self._said[place] = stream.read()
 
     def poll(self) -> int | None:
         return self._process.exitcode
@@ -94,43 +88,24 @@ class Warm:
         self._process.kill()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """All that it says, once it has ended."""
-        until = None if timeout is None else time.monotonic() + timeout
-        if not self._readers:
-            for place in range(2):
-                self._readers.append(threading.Thread(target=self._read, args=(place,), daemon=True))
-                self._readers[-1].start()
+        """All that it has said, once it has ended, and all to whom it has passed its streams."""
+        self.wait(timeout)
         for reader in self._readers:
-            reader.join(None if until is None else max(0.0, until - time.monotonic()))
+            reader.join(timeout)
             if reader.is_alive():
                 raise subprocess.TimeoutExpired(self._process.name, timeout or 0.0)
-        self.wait(None if until is None else max(1.0, until - time.monotonic()))
-        self.stdin.close()
         return self._said[0], self._said[1]
 
-    def _read(self, place: int) -> None:
-        with (self.stdout, self.stderr)[place] as stream:
-            self._said[place] += stream.read()
-
     def close(self) -> None:
-        """Kill it if it still runs, and close its streams."""
+        """Kill it if it still runs."""
         self.kill()
+        self._process.join(10.0)
         for reader in self._readers:
             reader.join(10.0)
-        for stream in (self.stdin, self.stdout, self.stderr):
-            with suppress(OSError):
-                stream.close()
 
 
 SIMPLE = re.compile(r"admmnet [^$|<>;&`*~\n]+")
 """A line that needs no shell."""
-
-
-def run_line(line: str, env: Mapping[str, str], cwd: Path, deadline: float) -> tuple[int, str, str]:
-    """Exit code, standard output and error of a ``SIMPLE`` line in a folder."""
-    process = Warm("admmnet", *shlex.split(line)[1:], env=env, text=True, cwd=cwd)
-    out, err = process.communicate(deadline)
-    return process.wait(), out, err
 
 
 _LIVE = set[Warm]()

@@ -107,6 +107,10 @@ class Hosts:
         self.processes[place].communicate()
 
     def start(self, agent: int, fault: str = NONE, *more: str) -> None:
+        """Start an agent, or the relay (-1)."""
+        if agent < 0:
+            self.start_relay()
+            return
         network = ("--id", str(agent), "--network", str(self.folder / f"net/{agent}.toml"))
         words = ("agent", *network, *self.words, *self.more, *more, "-o", str(self.folder / str(agent)))
         own: dict[str, Any] = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
@@ -175,7 +179,7 @@ class Hosts:
     def finish(self, *, quietly: bool = False) -> None:
         """All finish, nobody is struck out, and there is one model: with a seed that of one process, charged once."""
         ends = self.all_ended()
-        assert [code for code, _ in ends] == [0] * self.agents, ends
+        assert {code for code, _ in ends} == {0}, ends
         assert not self.kept().out
         assert not quietly or {told for _, told in ends} == {""}
         assert self.summaries().keys() == {*range(self.agents)}

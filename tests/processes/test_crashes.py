@@ -138,7 +138,7 @@ class Crashing(Hosts):
             if process.poll() != 0 and not over():
                 assert process.poll() in (None, -9, 3), process.communicate()
                 self.kill(place)
-                self.start(place) if place >= 0 else self.start_relay()
+                self.start(place)
         assert {code for code, _ in self.all_ended()} == {0}
         assert self.summaries().keys() == {0, 1, 2}
         for agent in range(3):

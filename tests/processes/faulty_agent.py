@@ -16,7 +16,6 @@ import os
 import resource
 import signal
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -43,18 +42,12 @@ WRITES = ("fsync", "replace", "rename", "link", "unlink")
 
 
 def hang() -> None:
-    """Says that it has got here, if anybody wants to know, and stays."""
-    if "ADMMNET_ARRIVED" in os.environ:
-        with open(os.environ["ADMMNET_ARRIVED"], "wb") as arrived:
-            arrived.write(b".")
-    threading.Event().wait()
-
-
-def hold() -> None:
-    """Says so in a file, and stays until somebody opens the pipe."""
-    pipe = Path(os.environ["ADMMNET_ARRIVED"])
-    pipe.with_suffix(".held").touch()
-    os.close(os.open(pipe, os.O_RDONLY))
+    """Says that it has got here, in the folder ADMMNET_ARRIVED, and stays until a file "go" is there."""
+    folder = Path(os.environ.get("ADMMNET_ARRIVED", "nowhere"))
+    if folder.exists():
+        (folder / str(os.getpid())).touch()
+    while not (folder / "go").exists():
+        time.sleep(0.02)
 
 
 def clock() -> None:
@@ -75,7 +68,6 @@ FAULTS: dict[str, Callable[[], object]] = {
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "interrupt": failing(KeyboardInterrupt()),
     "hang": hang,
-    "hold": hold,
     "full": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),  # no file grows any more
     "clock": clock,
     "fail": failing(RunError("the cable is cut")),
@@ -84,7 +76,7 @@ FAULTS: dict[str, Callable[[], object]] = {
 
 
 def strike(how: str) -> None:
-    threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
+    time.sleep(0.2)  # what was sent before has left ZeroMQ's thread
     FAULTS[how]()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
@@ -58,7 +57,8 @@ class Hosts:
         port = free_port()
         made = ["network", "init", graph, "--relay", f"127.0.0.1:{port}", "-o", str(folder / "net"), *init]
         assert run_command_line(made) == 0
-        self.processes = dict[int, Process]()
+        self.processes, self.arrived = dict[int, Process](), folder / "arrived"
+        self.arrived.mkdir()
         self.proxies = [Proxy(port, delay) for _ in range(self.agents)]
         self._address = f"tcp://127.0.0.1:{port}"
         text = (folder / "net/network.toml").read_text()
@@ -113,7 +113,7 @@ class Hosts:
             return
         network = ("--id", str(agent), "--network", str(self.folder / f"net/{agent}.toml"))
         words = ("agent", *network, *self.words, *self.more, *more, "-o", str(self.folder / str(agent)))
-        own: dict[str, Any] = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.folder / "arrived"}
+        own: dict[str, Any] = {"ADMMNET_FAULT": fault, "ADMMNET_ARRIVED": self.arrived}
         own |= {"ADMMNET_LOG": self.folder, **self.own(agent)}
         self.processes[agent] = begin(sys.executable, "-m", self.module(agent), *words, **own)
 
@@ -132,12 +132,10 @@ class Hosts:
     @contextmanager
     def held(self, agent: int = 1, round: int = 3) -> Iterator[None]:
         """All are started; one computes in a round, and hears nothing, until the block is over."""
-        pipe = self.folder / "arrived"
-        os.mkfifo(pipe)
-        self.start_all(f"hold:{agent}:{round}")
-        self.until(pipe.with_suffix(".held").exists)
+        self.start_all(f"hang:{agent}:{round}")
+        self.until(lambda: any(self.arrived.iterdir()))
         yield
-        os.close(os.open(pipe, os.O_WRONLY))
+        (self.arrived / "go").touch()
 
     def ended(self, agent: int) -> tuple[int, str]:
         _, told = self.processes[agent].communicate(timeout=DEADLINE)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,21 +32,13 @@ run(algorithm="pp-admm", agents=3, rounds=4, epsilon=5, transport="mpi", no_test
 """
 
 
-class Arrivals:
-    """A pipe to which processes write when they stand in a round, and then wait."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "arrived"
-        os.mkfifo(self.path)
-        self._end = os.open(self.path, os.O_RDWR)  # never at its end
-
-    def signal(self, process: Process, processes: int, number: int) -> None:
-        """Send a signal once so many have come."""
-        for _ in range(processes):
-            assert select.select([self._end], [], [], DEADLINE)[0]
-            assert os.read(self._end, 1)
-        os.close(self._end)
-        process.send_signal(number)
+def send(number: int, process: Process, arrived: Path, processes: int) -> None:
+    """Send a signal once so many processes stand in a round."""
+    until = time.monotonic() + DEADLINE
+    while len([*arrived.iterdir()]) < processes:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    process.send_signal(number)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +60,11 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
 ) -> None:
     """Agents end with their starter, also if that says nothing; sockets and settings are gone then."""
     monkeypatch.setenv("TMPDIR", str(sockets := tmp_path_factory.mktemp("s")))
-    people, arrivals = write_people(tmp_path / "people.npz"), Arrivals(tmp_path)
+    people, arrived = write_people(tmp_path / "people.npz"), tmp_path / "arrived"
+    arrived.mkdir()
     place = Place(tmp_path, "run", *WORDS, "--data", people, transport=transport, account=False)
-    place.begin(arrived=arrivals.path, fault="hang:all:2")
-    arrivals.signal(place.process, 1 if transport == "local" else 3, number)
+    place.begin(arrived=arrived, fault="hang:all:2")
+    send(number, place.process, arrived, 1 if transport == "local" else 3)
     ended = place.ended()
     assert ended.code == code, ended.err
     assert not (place.folder / "summary.json").exists()
@@ -92,9 +84,10 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
 
 def test_the_library_says_so_too(tmp_path: Path) -> None:
     """In the exception that its caller gets; of several ranks, in the message of the first."""
-    arrivals, folder = Arrivals(tmp_path), str(tmp_path / "run")
-    process = begin(mpirun_path(), "-n", "3", sys.executable, "-c", LIBRARY, folder, ADMMNET_ARRIVED=arrivals.path)
-    arrivals.signal(process, 3, signal.SIGTERM)
+    (arrived := tmp_path / "arrived").mkdir()
+    folder = str(tmp_path / "run")
+    process = begin(mpirun_path(), "-n", "3", sys.executable, "-c", LIBRARY, folder, ADMMNET_ARRIVED=arrived)
+    send(signal.SIGTERM, process, arrived, 3)
     _, err = process.communicate(timeout=DEADLINE)
     assert process.wait() != 0
     (found,) = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", err)

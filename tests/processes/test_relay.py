@@ -99,15 +99,14 @@ def test_a_host_that_is_gone_in_the_last_round_leaves_the_others_an_end(tmp_path
 
 def test_a_host_that_comes_back_takes_part_again(tmp_path: Path) -> None:
     """After ten rounds without it; all finish."""
-    os.mkfifo(tmp_path / "arrived")
     with Hosts(tmp_path, 24, "--regroup-deadline", "5", graph="ring:4", words=OPEN) as hosts:
-        for agent, fault in enumerate(("hold:0:18", NONE, "kill:2:3", NONE)):
+        for agent, fault in enumerate(("hang:0:18", NONE, "kill:2:3", NONE)):
             hosts.start(agent, fault)
         assert hosts.ended(2)[0] == -9
         hosts.done(0, 14)
         hosts.start(2)
         hosts.logged("has come back")
-        os.close(os.open(tmp_path / "arrived", os.O_WRONLY))
+        (hosts.arrived / "go").touch()
         hosts.finish()
         assert all(one["starts"][-1]["members"] == [0, 1, 2, 3] for one in hosts.summaries().values())
 

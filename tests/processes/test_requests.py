@@ -22,7 +22,7 @@ pytestmark = pytest.mark.processes
         (3, ("run", "--agents", "2", "-o", "{}/run"), 2, "3 ranks for 2 agents"),
         (2, ("run", "--method", "published", "--epsilon", "1e-170", "-o", "{}/run"), 4, "epsilon"),
         (2, ("ledger", "verify", "{}/nothing-here"), 2, "nothing-here"),
-        (3, ("run", "--data", "{}/{{agent}}.npz", "--agents", "3", "-o", "{}/run"), 2, "0.npz"),
+        (3, ("run", "--data", "{}/{{agent}}.npz", "--test", "{}/t.npz", "--agents", "3", "--seed", "0"), 2, ".npz"),
     ],
 )
 def test_one_message(ranks: int, words: tuple[str, ...], code: int, fragment: str, tmp_path: Path) -> None:

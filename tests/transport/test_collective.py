@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import networkx as nx
 import pytest
@@ -14,15 +14,7 @@ from admmnet.record.journal import Void
 from admmnet.running.journal import Journal, Past
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.collective import (
-    Failed,
-    as_one,
-    describe_error,
-    gather_owned,
-    install_exception_hook,
-    report_error,
-    share,
-)
+from admmnet.transport.collective import Failed, as_one, gather_owned, install_exception_hook, report_error, share
 from admmnet.transport.zmq.transport import ZmqWorld
 
 
@@ -39,8 +31,10 @@ class FakeWorld(World):
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None
+        self.said = list[Any]()
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        self.said.append(value)
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
         return [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in answers]
 
@@ -75,10 +69,13 @@ def test_the_first_rank_with_an_error_is_quoted() -> None:
         assert caught.value.shared
 
 
+START = Begun("a" * 64, 2, (0, 1), ((0, 1),))
+
+
 def test_an_error_in_a_start_is_its_agents_own() -> None:
     """Where hosts have starts, an error that comes back is told to all by its agent alone."""
-    world = FakeWorld(others=[None])
-    world.start = Begun("a" * 64, 2, (0, 1), ((0, 1),))
+    world = FakeWorld()
+    world.start = START
     for error in (RunError("mine"), StartEnded("the line was cut")):
         with pytest.raises(RunError) as caught, as_one(world):
             raise error
@@ -86,38 +83,34 @@ def test_an_error_in_a_start_is_its_agents_own() -> None:
         assert error.shared is isinstance(error, StartEnded)
 
 
+def owned(world: World) -> dict[int, float]:
+    """The budgets of three agents on two processes: the first has agent 0."""
+    return gather_owned(world, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", topic="left")
+
+
 def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:
     """Also where another agent than its process's first says it; on hosts of their own most must say so."""
+    world, told = FakeWorld(others=[{"values": [[1, 2.0], [2, -1.0]]}]), list[tuple[int, str]]()
 
-    class Told(FakeWorld):
-        told: tuple[int, str, type[AdmmnetError]]
+    def blame(agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
+        told.append((agent, fault))
+        raise kind(fault)
 
-        def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
-            self.told = agent, fault, kind
-            raise StartEnded(fault).of_all()
-
-    world = Told(others=[{"values": [[1, 2.0], [2, -1.0]]}])
-    with pytest.raises(StartEnded):
-        gather_owned(world, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", topic="left")
-    agent, fault, kind = world.told
-    assert (agent, kind) == (2, RequestError)
-    assert "agent 2 says that its budget is -1.0, which cannot be" in fault
+    world.blame = blame  # type: ignore[method-assign]
+    with pytest.raises(RequestError, match=r"agent 2 says that its budget is -1\.0, which cannot be"):
+        owned(world)
+    assert [agent for agent, _ in told] == [2]
 
 
 def test_what_an_agent_has_said_of_itself_stands() -> None:
     """Whatever others say of it, or comes back of its own, and whatever it says in later starts."""
-
-    class Changed(FakeWorld):
-        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-            return [{"values": [[0, 7.0]]}, *self._others]
-
-    world, start = Changed(others=[{"values": [[0, 9.0], [1, 2.0], [2, 3.0]]}]), Begun("a" * 64, 0, (0, 1), ((0, 1),))
-    world.start = start
-    for others in (world._others, [{"values": [[1, 5.0], [2, 6.0]]}]):
-        world._others = others
-        start.asked.clear()
-        found = gather_owned(world, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", topic="left")
-        assert found == {0: 1.0, 1: 2.0, 2: 3.0}
+    world = FakeWorld()
+    world.start = Begun("a" * 64, 0, (0, 1), ((0, 1),))
+    for others in ([[0, 9.0], [1, 2.0], [2, 3.0]], [[1, 5.0], [2, 6.0]]):
+        answers = [{"values": [[0, 7.0]]}, {"values": others}]
+        world.gather = lambda value, topic="ready": answers  # type: ignore[method-assign]  # noqa: B023 (used at once)
+        world.start.asked.clear()
+        assert owned(world) == {0: 1.0, 1: 2.0, 2: 3.0}
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -130,51 +123,41 @@ def test_over_zeromq_agents_of_several_users_say_to_all_whom_they_blame(shared: 
         raise Aborted
 
     member: Any = SimpleNamespace(**alike, shared_folder=shared, blame=blame)
-    world = ZmqWorld(member, Begun("a" * 64, 2, (0, 1), ((0, 1),)))
     with pytest.raises(RunError if shared else Aborted):
-        world.blame(1, "odd", RunError)
+        ZmqWorld(member, START).blame(1, "odd", RunError)
     assert told == ([] if shared else [(1, "odd")])
 
 
-def test_rounds_of_masked_sums_that_some_have_answered_are_void(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "answered", "others", "own", "void"),
+    [
+        ([], 5, [[4, 4], None], 5, {5}),
+        ([], 5, [[5, 5], [5, 5]], 5, set()),
+        ([], 5, [[5, 5], [NEVER, 2**31 - 1]], 5, {5, 6}),
+        ([], 5, [[5, 5], [NEVER, NEVER]], 5, {5}),
+        ([4], 3, [[5, 5]], 4, {4, 5}),  # nobody answers in a void round: who has before it is but a round behind
+    ],
+)
+def test_rounds_of_masked_sums_that_some_have_answered_are_void(
+    before: list[int], answered: int, others: list[Any], own: int, void: set[int], tmp_path: Path
+) -> None:
     """A sum needs all, so honest agents are one round apart at most; a liar costs one round."""
-    cases: list[tuple[list[Any], range]] = [([[4, 4], None], range(5, 6)), ([[5, 5], [5, 5]], range(6, 6))]
-    cases += [([[5, 5], [NEVER, 2**31 - 1]], range(5, 7)), ([[5, 5], [NEVER, NEVER]], range(5, 6))]
-    for number, (others, void) in enumerate(cases):
-        (folder := tmp_path / str(number)).mkdir()
-        journal = Journal(folder)
-        journal.past[0] = Past(answered=5)
-        transport: Any = SimpleNamespace(agents=(0,), world=FakeWorld(others=others))
-        journal.hold_void(transport, 0, None)
-        journal.close()
-        assert journal.void == set(void)
-        assert Journal(folder).void == set(void), "in later starts, too"
-
-
-def test_behind_a_void_round_nobody_is_further_away(tmp_path: Path) -> None:
-    """Nobody answers in it, so whoever has answered before it is but a round behind."""
-    journal = Journal(tmp_path)
-    journal.write(Void([4]))
-    journal.past[0] = Past(answered=3)
-    told: list[Any] = []
-
-    def gather(value: Any, topic: str) -> list[Any]:
-        told.append(value)
-        return [value, [5, 5]]
-
-    world: Any = SimpleNamespace(gather=gather)
-    journal.hold_void(cast("Any", SimpleNamespace(agents=(0,), world=world)), 0, None)
+    journal, world = Journal(tmp_path), FakeWorld(others=others)
+    if before:
+        journal.write(Void(before))
+    journal.past[0] = Past(answered=answered)
+    transport: Any = SimpleNamespace(agents=(0,), world=world)
+    journal.hold_void(transport, 0, None)
     journal.close()
-    assert (told, journal.void) == ([[4, 4]], {4, 5})
+    assert (world.said, journal.void) == ([[own, own]], void)
+    assert Journal(tmp_path).void == void, "in later starts, too"
 
 
 def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    error = RequestError("no such file; give another")
-    error.shared = True
-    assert report_error(error, FakeWorld(rank=1)) == 2
-    assert capsys.readouterr().err == ""
-    assert report_error(error, FakeWorld(rank=0)) == 2
-    assert capsys.readouterr().err == "admmnet: no such file; give another\n"
+    error = RequestError("no such file; give another").of_all()
+    for rank, told in ((1, ""), (0, "admmnet: no such file; give another\n")):
+        assert report_error(error, FakeWorld(rank=rank)) == 2
+        assert capsys.readouterr().err == told
 
 
 @pytest.mark.parametrize(
@@ -187,17 +170,22 @@ def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.Captu
     ],
 )
 def test_an_error_of_one_rank_ends_all(
-    error: BaseException, code: int, words: str, capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also by the hook, where nobody catches it; one process needs none."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    install_exception_hook(FakeWorld(others=[]))
+    assert sys.excepthook is sys.__excepthook__
     world = FakeWorld(rank=1)
-    with pytest.raises(Aborted):
-        report_error(error, world)
-    assert world.aborted == code
-    told = capsys.readouterr().err
-    assert told.startswith("admmnet: ")
-    assert words in told
-    assert told.count("\n") == 1
-    assert words in describe_error(error)
+    install_exception_hook(world)
+    for end in (lambda: report_error(error, world), lambda: sys.excepthook(type(error), error, None)):
+        world.aborted = None
+        with pytest.raises(Aborted):
+            end()
+        assert world.aborted == code
+        *_, told = capsys.readouterr().err.splitlines()
+        assert told.startswith("admmnet: ")
+        assert words in told
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,15 +196,3 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
         told = capsys.readouterr().err
         assert ("Traceback" in told) == debug
         assert told.endswith("admmnet: deep inside\n")
-
-
-def test_the_hook_ends_all_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    install_exception_hook(FakeWorld(others=[]))
-    assert sys.excepthook is sys.__excepthook__  # one process needs none
-    world = FakeWorld(rank=1)
-    install_exception_hook(world)
-    with pytest.raises(Aborted):
-        sys.excepthook(ValueError, ValueError("odd"), None)
-    assert world.aborted == 3
-    assert "internal error: ValueError: odd" in capsys.readouterr().err

@@ -13,22 +13,8 @@ from msgspec.structs import replace
 
 from admmnet.graph.simple import Graph
 from admmnet.transport.begun import NEVER
-from admmnet.transport.zmq.meeting import (
-    LAPSE,
-    Call,
-    Here,
-    Strikes,
-    choose,
-    diameter,
-    differing,
-    form,
-    largest,
-    most,
-    read_here,
-    seals,
-    shape_of,
-    sign_here,
-)
+from admmnet.transport.zmq import meeting
+from admmnet.transport.zmq.meeting import Call, Here, choose, form, read_here, shape_of, sign_here
 from admmnet.transport.zmq.wire import BadFrame, Word, packed, read_word, unpacked
 from tests.transport.starts import IDENTITIES, KEYS, LOCAL, MASKED, call_of, formed, here, path, ring, star, word
 
@@ -46,10 +32,12 @@ LOW_ORDER = [0, 1, EIGHT, pow(EIGHT, -1, P), P - 1, P, P + 1]
 @pytest.mark.parametrize("point", LOW_ORDER)
 def test_a_key_of_low_order_seals_nothing_others_do(point: int, top: int) -> None:
     epk = (point | top).to_bytes(32, "little")
-    assert not seals(epk)
+    assert not meeting.seals(epk)
     with pytest.raises(BadFrame):
         formed(RING, [here(i, epk=epk) if i == 3 else here(i) for i in range(5)])
-    assert all(seals(x) for x in ((9).to_bytes(32, "little"), (P + 9).to_bytes(32, "little"), secrets.token_bytes(32)))
+    assert all(
+        meeting.seals(x) for x in ((9).to_bytes(32, "little"), (P + 9).to_bytes(32, "little"), secrets.token_bytes(32))
+    )
 
 
 def test_a_word_is_its_agents() -> None:
@@ -148,7 +136,7 @@ def test_what_a_relay_chooses_makes_a_start() -> None:
             start = form(call, KEYS, RING, 3)
             assert start.members == members
             assert start.edges == [e for e in RING.edges if {*e} <= {*members} and e not in cut]
-    assert largest([0, 1, 3, 4], [(0, 4)], RING) == [0, 1]  # of equals that with the lowest agent
+    assert meeting.largest([0, 1, 3, 4], [(0, 4)], RING) == [0, 1]  # of equals that with the lowest agent
 
 
 # the rules
@@ -237,9 +225,9 @@ def test_the_rule_follows_from_words_as_the_protocol_has_it(draw: some.DataObjec
 def test_one_liar_moves_the_first_round_within_bounds_of_the_others_rounds(
     draw: some.DataObject, agents: int, shape: Any
 ) -> None:
-    """Whatever one liar of N >= 3 says: r0 is at most one beyond the round after the highest charged one.
+    """Whatever one liar of N >= 3 says: r0 is at meeting.most one beyond the round after the highest charged one.
 
-    With h the honest c in ascending order, D the diameter and m = (N - 1) // 2, and nothing narrower is true,
+    With h the honest c in ascending order, D the meeting.diameter and m = (N - 1) // 2, and nothing narrower is true,
     1 + min(h[-1], h[-2] + 1, h[m - 1] + D) <= r0 <= 1 + min(h[-1] + 1, h[m] + D); r0 = 0 if nobody has been charged.
     So no charged round is thrown away if h[-1] <= h[-2] + 1 and h[-1] <= h[0] + D, as after every start of all.
     """
@@ -262,7 +250,7 @@ def test_one_liar_moves_the_first_round_within_bounds_of_the_others_rounds(
     said = [here(i, **draw.draw(some.fixed_dictionaries(lies))) if i == liar else heres[i] for i in graph]
     words = [word(liar, x) for x in [draw.draw(some.none() | C)] if x is not None]
     start = formed(graph, said, words)
-    h, d, m = sorted(c.values()), diameter(graph), (agents - 1) // 2
+    h, d, m = sorted(c.values()), meeting.diameter(graph), (agents - 1) // 2
     assert start.run == "run"
     nobody = h[-1] == NEVER and start.round == 0  # has been charged
     assert nobody or 1 + min(h[-1], h[-2] + 1, h[m - 1] + d) <= start.round <= 1 + min(h[-1] + 1, h[m] + d)
@@ -275,25 +263,25 @@ def test_one_liar_moves_the_first_round_within_bounds_of_the_others_rounds(
 
 
 def test_strikes_lapse_after_many_turns_without_another() -> None:
-    strikes = Strikes(3, {4: "earlier"})
-    for turns in (0, LAPSE, 2 * LAPSE + 1, 2 * LAPSE + 2):
+    strikes = meeting.Strikes(3, {4: "earlier"})
+    for turns in (0, meeting.LAPSE, 2 * meeting.LAPSE + 1, 2 * meeting.LAPSE + 2):
         strikes.strike(0, "late", turns)
         strikes.strike(1, "late", 0)
         assert 0 not in strikes.out
     assert strikes.out == {4: "earlier", 1: "late; it is its fault number 3"}
-    strikes.strike(0, "gone", 2 * LAPSE + 2)
+    strikes.strike(0, "gone", 2 * meeting.LAPSE + 2)
     assert strikes.out[0] == "gone; it is its fault number 3"
-    often = Strikes(3)
-    for turns in (0, LAPSE, 2 * LAPSE):
+    often = meeting.Strikes(3)
+    for turns in (0, meeting.LAPSE, 2 * meeting.LAPSE):
         often.strike(0, "late", turns)
     assert 0 in often.out
-    once = Strikes(1)
+    once = meeting.Strikes(1)
     once.strike(2, "late", 5)
     assert [*once.out] == [2]
 
 
 def test_most_is_more_than_half() -> None:
-    assert most(["a", "a", "b"], 3) == "a"
-    assert most(["a", "a"], 4) == most([], 0) == most(["", "", "a"], 3) == ""
-    assert differing({"a": "1", "b": "2", "d": "4"}, {"b": "3", "c": "4", "d": "4"}) == ["a", "b", "c"]
-    assert [diameter(graph) for graph in (Graph(1), Graph(4, [(0, 1), (2, 3)]), path(5))] == [0, 1, 4]
+    assert meeting.most(["a", "a", "b"], 3) == "a"
+    assert meeting.most(["a", "a"], 4) == meeting.most([], 0) == meeting.most(["", "", "a"], 3) == ""
+    assert meeting.differing({"a": "1", "b": "2", "d": "4"}, {"b": "3", "c": "4", "d": "4"}) == ["a", "b", "c"]
+    assert [meeting.diameter(graph) for graph in (Graph(1), Graph(4, [(0, 1), (2, 3)]), path(5))] == [0, 1, 4]

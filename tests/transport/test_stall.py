@@ -7,33 +7,26 @@ import pytest
 from admmnet.transport.stall import Stall
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_wait_ends_the_process_behind_the_deadline_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    clock, ends = Clock(), list[int]()
-    stall = Stall(clock, ends.append)
+    """Each wait has a time of its own, and computing is none."""
+    now, ends = [0.0], list[int]()
+    stall = Stall(lambda: now[0], ends.append)
     stall.deadline = 50.0
+
+    def look(at: float) -> None:
+        now[0] = at
+        stall.look("rank 3 on node-b")
+
     with stall:
-        clock.now = 50.0
-        stall.look("rank 3 on node-b")
-    clock.now = 500.0  # it computes
-    stall.look("rank 3 on node-b")
+        look(50.0)
+    look(500.0)
     with stall:
-        clock.now = 549.0
-        stall.look("rank 3 on node-b")
-    with stall:  # another wait, with a time of its own
-        clock.now = 590.0
-        stall.look("rank 3 on node-b")
+        look(549.0)
+    with stall:
+        look(590.0)
         assert (ends, capsys.readouterr().err) == ([], "")
-        clock.now = 600.0
-        stall.look("rank 3 on node-b")
+        look(600.0)
     assert ends == [3]
-    assert capsys.readouterr().err == (
-        "admmnet: rank 3 on node-b ends: it has waited in MPI for 50 s; another rank or its host has died, "
-        "or needs a longer --round-deadline\n"
-    )
+    told = capsys.readouterr().err
+    assert told.startswith("admmnet: rank 3 on node-b ends: it has waited in MPI for 50 s; another rank or its host")
+    assert told.endswith("or needs a longer --round-deadline\n")

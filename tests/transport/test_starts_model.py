@@ -15,11 +15,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.transport.begun import NEVER
-from admmnet.transport.zmq.meeting import Call, Here, Start, choose, diameter, form, most, shape_of, sign_here
+from admmnet.transport.zmq.meeting import Call, Here, Standing, Start, choose, diameter, form, most, shape_of, sign_here
 from admmnet.transport.zmq.turns import Turns
 from admmnet.transport.zmq.wire import Kind, Word, packed, sign_word, unpacked
 from tests.transport.starts import IDENTITIES, KEYS, MASKED, here, path, ring
@@ -31,17 +31,11 @@ CALM, LONGEST = 20, 60
 
 @dataclass
 class Agent:
-    """What an agent has on its disk."""
+    """What an agent has on its disk: what it brings into a start, and more."""
 
     number: int
-    run: str = ""
-    plan: str = ""
-    shape: str = ""
-    first: int = NEVER
-    at: int = NEVER
-    c: int = NEVER
+    disk: Standing = field(default_factory=Standing)
     staged: str = ""
-    rounds: int = 0
     words: dict[int, Word] = field(default_factory=dict)
     charged: Counter[int] = field(default_factory=Counter)
     gone: bool = False
@@ -50,6 +44,9 @@ class Agent:
     @property
     def waits(self) -> bool:
         return not self.gone and not self.end
+
+    def write(self, **values: Any) -> None:
+        self.disk = replace(self.disk, **values)
 
 
 @cache
@@ -86,8 +83,9 @@ class Run:
 
     def hear(self, known: dict[int, Word], agent: Agent) -> None:
         """Keep an agent's newest word; a liar says any round in it."""
-        round = agent.c if agent.number != self.liar else self.draw.choice([NEVER, agent.c, 10**6])
-        said = Word(agent.run, "start", agent.number, -1, 0, round, max(0, agent.c + 1), "", bytes(32))
+        c = agent.disk.c
+        round = c if agent.number != self.liar else self.draw.choice([NEVER, c, 10**6])
+        said = Word(agent.disk.run, "start", agent.number, -1, 0, round, agent.disk.lines, "", bytes(32))
         before = known.get(agent.number)
         if before is None or before.age < said.age or before.run != said.run:
             known[agent.number] = said
@@ -101,11 +99,8 @@ class Run:
             return None
         said = dict[int, Here]()
         for one in there:
-            known = here(
-                one.number, settings=MASKED if self.masked else {}, run=one.run, plan=one.plan, shape=one.shape,
-                first=one.first, at=one.at, c=one.c, rounds=one.rounds, staged=one.staged,
-                lines=max(0, one.c + 1), head="",
-            )  # fmt: skip
+            mode = {"settings": MASKED} if self.masked else {}
+            known = here(one.number, **asdict(one.disk), staged=one.staged, **mode)
             said[one.number] = self.lie(known) if one.number == self.liar else known
             if one.staged:
                 self.sign(one)
@@ -130,11 +125,12 @@ class Run:
         """What one liar cannot change."""
         honest = [one for one in self.agents if one.number != self.liar]
         inside = [one for one in honest if one.number in start.members]
-        assert all(one.run == start.run for one in inside if one.c > NEVER)
+        assert all(one.disk.run == start.run for one in inside if one.disk.c > NEVER)
         if start.rule == "replay":
-            assert all(one.plan == start.plan and one.first <= start.round <= one.at for one in inside)
+            plans = [one.disk for one in inside]
+            assert all(one.plan == start.plan and one.first <= start.round <= one.at for one in plans)
             return
-        c = sorted(one.c for one in honest)
+        c = sorted(one.disk.c for one in honest)
         assert start.round <= max(0, 2 + c[-1])
         if inside == honest and c[-1] - c[-2] <= 1 and NEVER < c[-1] <= c[0] + diameter(self.graph):
             assert start.round >= 1 + c[-1]  # no charged round is thrown away
@@ -183,10 +179,10 @@ class Run:
 
     def step(self, start: Start, agent: Agent, step: int, first: int, last: int) -> None:
         if step == 1:
-            agent.run = start.run
+            agent.write(run=start.run)
         elif step == 2 and start.rule == "go on":
-            agent.plan, agent.shape, agent.rounds = start.plan, shape_of(start.members, start.edges), self.rounds
-            agent.first = agent.at = first
+            shape = shape_of(start.members, start.edges)
+            agent.write(plan=start.plan, shape=shape, rounds=self.rounds, first=first, at=first)
         elif step == last:
             agent.staged = agent.staged or start.end or start.plan
             self.signers.setdefault(agent.staged, set()).add(agent.number)
@@ -194,10 +190,10 @@ class Run:
                 self.sign(agent)
         elif step > 2:
             round = first + step - 3  # with it what was heard in the one before
-            if round > agent.c:
+            if round > agent.disk.c:
                 agent.charged[round] += 1
-                agent.c = round
-            agent.at = max(agent.at, round)
+                agent.write(c=round, lines=round + 1)
+            agent.write(at=max(agent.disk.at, round))
 
     def send(self, turns: Turns, agent: int, turn: int, *, spoken: bool) -> None:
         """Pass on what an agent sends in a turn: nobody is struck for it."""
@@ -232,7 +228,7 @@ class Run:
         living = {one.number for one in self.agents if not one.gone and one.number != self.liar}
         if max((len(part) for part in parts_of(self.graph, living)), default=0) < self.quorum:
             return "too few"
-        if any(not one.run or one.c == NEVER for one in self.agents) and len(living) < len(self.agents):
+        if any(not one.disk.run or one.disk.c == NEVER for one in self.agents) and len(living) < len(self.agents):
             return "no name"
         return "two ends" if len(self.signers) > 1 else "STUCK"
 

@@ -36,27 +36,23 @@ def test_local_conforms(check: Callable[[World], None]) -> None:
         ({"PMI_SIZE": "many"}, 1),
     ],
 )
-def test_launched_size(environment: dict[str, str], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_is_refused_under_a_launcher(
+    environment: dict[str, str], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert launched_size() == size
-
-
-def test_local_without_a_launcher() -> None:
-    assert open_world("auto").name == open_world("local").name == "local"
-
-
-def test_local_is_refused_under_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PMI_SIZE", "5")
-    with pytest.raises(RequestError, match=r"--transport local runs in one process.*started 5"):
-        open_world("local")
+    if size == 1:
+        assert open_world("auto").name == open_world("local").name == "local"
+    else:
+        with pytest.raises(RequestError, match=rf"--transport local runs in one process.*started {size}"):
+            open_world("local")
 
 
 def test_ranks_that_do_not_see_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = SimpleNamespace(size=1, rank=0, library="Other MPI 1.0")
     monkeypatch.setitem(sys.modules, "admmnet.transport.mpi", SimpleNamespace(MPIWorld=lambda: alone))
+    assert open_world("mpi").size == 1
     monkeypatch.setenv("PMI_SIZE", "5")
     with pytest.raises(RequestError, match=r"started 5 processes that do not see each other.*Other MPI 1.0"):
         open_world("auto")
-    monkeypatch.delenv("PMI_SIZE")
-    assert open_world("mpi").size == 1

@@ -12,48 +12,23 @@ from hypothesis import strategies as some
 
 from admmnet.errors import RunError
 from admmnet.transport.zmq import wire
-from admmnet.transport.zmq.meeting import Call, Hail, Here, sign_here
-from admmnet.transport.zmq.wire import (
-    PIECE,
-    BadFrame,
-    End,
-    Failure,
-    Frame,
-    Hello,
-    Kind,
-    Line,
-    Lost,
-    Message,
-    Over,
-    Said,
-    Signature,
-    Stop,
-    Word,
-    contradict,
-    digest_of,
-    head_of,
-    integers,
-    numbers,
-    packed,
-    payload_of,
-    read_word,
-    sign_word,
-    unpacked,
-)
+from admmnet.transport.zmq.meeting import Hail, sign_here
+from admmnet.transport.zmq.wire import BadFrame, Frame, Kind, Line, Lost, Message, Word, packed, read_word, sign_word
 from tests.transport.starts import IDENTITIES, KEYS, call_of, here, word
 
-FORMS = (Frame, Here, Hail, Call, Word, Said, Hello, Over, Stop, Failure, End, Signature)
 WORD = read_word(word(1, 3), KEYS)
 SAMPLES: list[Any] = [
-    *(Frame(Kind.PART, 7, b"s" * 32, 3, 2**53 - 1, True), here(1, staged="end"), WORD, Hello(3, "session", 1, 2)),
-    *(Over("late", 3), Over("late"), Stop(3), Stop(0, "text"), Failure(3, "text", 2), Signature("end", bytes(64))),
-    *(End("end", {"model.npz": b"x"}, b"finish"), Said("rows", b"12345678", word(1, 3)), Hail(b"here", [word(1, 3)])),
+    *(Frame(Kind.PART, 7, b"s" * 32, 3, 2**53 - 1, True), WORD, wire.Said("rows", b"12345678", word(1, 3))),
+    *(here(1, staged="end"), Hail(b"here", [word(1, 3)]), wire.Hello(3, "session", 1, 2), wire.Over("late")),
+    *(wire.Over("late", 3), wire.Stop(3), wire.Stop(0, "text"), wire.Failure(3, "text", 2)),
+    *(wire.Signature("end", bytes(64)), wire.End("end", {"model.npz": b"x"}, b"finish")),
     call_of([here(0), here(1)], [word(0, 3)], [(0, 1)]),
 ]
+FORMS = [*dict.fromkeys(map(type, SAMPLES))]
 
 
 def take(line: Line, message: Message, limit: int = 2**40) -> bytes | None:
-    return line.take(head_of(message[0]), bytes(message[1]), limit)
+    return line.take(wire.head_of(message[0]), bytes(message[1]), limit)
 
 
 # frames and their forms
@@ -62,16 +37,20 @@ def take(line: Line, message: Message, limit: int = 2**40) -> bytes | None:
 @pytest.mark.parametrize("value", SAMPLES, ids=lambda value: type(value).__name__)
 def test_what_is_packed_is_unpacked(value: Any) -> None:
     data = packed(value)
-    assert unpacked(data, type(value)) == value
+    assert wire.unpacked(data, type(value)) == value
     for bad in (data[:-1], data + b"\x00", data[1:], b""):
         with pytest.raises(BadFrame):
-            unpacked(bad, type(value))
+            wire.unpacked(bad, type(value))
 
 
 @settings(max_examples=300)
 @given(some.binary(max_size=200), some.sampled_from(FORMS))
 def test_other_bytes_are_refused(data: bytes, form: Any) -> None:
-    for read in (head_of, lambda data: unpacked(data, form), lambda data: unpacked(data, list[Said])):
+    for read in (
+        wire.head_of,
+        lambda data: wire.unpacked(data, form),
+        lambda data: wire.unpacked(data, list[wire.Said]),
+    ):
         try:
             read(data)
         except BadFrame:
@@ -85,19 +64,19 @@ def test_changed_bytes_are_refused_or_another_value_in_range(value: Any, draw: s
     for _ in range(draw.draw(some.integers(1, 3))):
         data[draw.draw(some.integers(0, len(data) - 1))] = draw.draw(some.integers(0, 255))
     try:
-        found = unpacked(bytes(data), type(value))
+        found = wire.unpacked(bytes(data), type(value))
     except BadFrame:
         return
-    assert unpacked(packed(found), type(value)) == found
+    assert wire.unpacked(packed(found), type(value)) == found
 
 
 @pytest.mark.parametrize("data", [b"\x91" * 100_000, b"\x81" * 100_000, b"\xc1", b"\xdd\xff\xff\xff\xff", b"\xa1\xff"])
 def test_brackets_in_brackets_and_large_counts_are_refused(data: bytes) -> None:
     for form in FORMS:
         with pytest.raises(BadFrame):
-            unpacked(data, form)
+            wire.unpacked(data, form)
     with pytest.raises(BadFrame):
-        head_of(data)
+        wire.head_of(data)
 
 
 OUT_OF_RANGE = [
@@ -114,30 +93,30 @@ OUT_OF_RANGE = [
     (Word, ["r", "s", 0, 1, 2, 3, 0, "h", bytes(31)]),
     (Word, ["r", "s", 0, 1, 2**53, 3, 0, "h", bytes(32)]),
     (Word, ["r" * 65, "s", 0, 1, 2, 3, 0, "h", bytes(32)]),
-    (Said, ["t" * 41, b"", bytes(100)]),
-    (Said, ["t", b"", bytes(64 + 1001)]),
-    (Hello, {"agent": -1, "session": ""}),
-    (Hello, {"agent": 1, "session": "", "more": 1}),
-    (Over, {"text": "x" * 1001}),
-    (Over, {"text": "x", "whom": -1}),
-    (Stop, {"code": 256}),
-    (Failure, {"code": -1, "text": ""}),
-    (Signature, {"digest": "x", "signature": bytes(63)}),
-    (End, {"digest": "x", "files": {"x" * 41: b""}}),
+    (wire.Said, ["t" * 41, b"", bytes(100)]),
+    (wire.Said, ["t", b"", bytes(64 + 1001)]),
+    (wire.Hello, {"agent": -1, "session": ""}),
+    (wire.Hello, {"agent": 1, "session": "", "more": 1}),
+    (wire.Over, {"text": "x" * 1001}),
+    (wire.Over, {"text": "x", "whom": -1}),
+    (wire.Stop, {"code": 256}),
+    (wire.Failure, {"code": -1, "text": ""}),
+    (wire.Signature, {"digest": "x", "signature": bytes(63)}),
+    (wire.End, {"digest": "x", "files": {"x" * 41: b""}}),
 ]
 
 
 @pytest.mark.parametrize(("form", "value"), OUT_OF_RANGE)
 def test_values_out_of_range_are_refused(form: Any, value: Any) -> None:
     with pytest.raises(BadFrame):
-        unpacked(packed(value), form)
+        wire.unpacked(packed(value), form)
 
 
 def test_numbers_travel_bit_for_bit() -> None:
     odd = np.array([0.0, -0.0, np.nan, np.inf, 5e-324, 1 / 3])
-    assert numbers(payload_of(odd[::-1])).tobytes() == odd[::-1].tobytes()
+    assert wire.numbers(wire.payload_of(odd[::-1])).tobytes() == odd[::-1].tobytes()
     whole = np.array([-(2**63), 2**63 - 1, 0])
-    assert integers(payload_of(whole, "<i8")).tolist() == whole.tolist()
+    assert wire.integers(wire.payload_of(whole, "<i8")).tolist() == whole.tolist()
 
 
 # words
@@ -159,12 +138,12 @@ def test_a_word_is_its_agents() -> None:
 @pytest.mark.parametrize("name", ["run", "start", "agent", "to", "turn", "round", "lines", "head"])
 def test_words_contradict_in_one_place_alone(name: str) -> None:
     said = msgspec.structs.replace(WORD, said=b"x" * 32)
-    assert contradict(WORD, said)
-    assert not contradict(WORD, WORD)
+    assert wire.contradict(WORD, said)
+    assert not wire.contradict(WORD, WORD)
     value = "other" if isinstance(getattr(WORD, name), str) else 4
     elsewhere = msgspec.structs.replace(said, **{name: value})
-    assert contradict(WORD, elsewhere) == (name not in ("start", "agent", "to", "turn"))
-    assert not contradict(WORD, msgspec.structs.replace(WORD, **{name: value}))
+    assert wire.contradict(WORD, elsewhere) == (name not in ("start", "agent", "to", "turn"))
+    assert not wire.contradict(WORD, msgspec.structs.replace(WORD, **{name: value}))
 
 
 def test_the_newest_word_has_most_lines_then_the_highest_round() -> None:
@@ -173,13 +152,13 @@ def test_the_newest_word_has_most_lines_then_the_highest_round() -> None:
 
 
 def test_what_is_said_depends_on_topic_and_payload() -> None:
-    assert len({digest_of(*said) for said in (("ab", b"c"), ("a", b"bc"), ("abc", b""), ("", b"abc"))}) == 4
+    assert len({wire.digest_of(*said) for said in (("ab", b"c"), ("a", b"bc"), ("abc", b""), ("", b"abc"))}) == 4
 
 
 # lines
 
 
-@pytest.fixture(params=[PIECE, 4])
+@pytest.fixture(params=[wire.PIECE, 4])
 def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(wire, "PIECE", request.param)
     return int(request.param)
@@ -191,7 +170,7 @@ def test_a_body_goes_in_pieces(piece: int) -> None:
         body = bytes(i % 251 for i in range(size))
         sent = sender.frames(Kind.SAY, body, turn=3, who=2, start=b"name")
         assert len(sent) == count
-        heads = [head_of(head) for head, _ in sent]
+        heads = [wire.head_of(head) for head, _ in sent]
         assert {(one.kind, one.turn, one.who, one.start) for one in heads} == {(Kind.SAY, 3, 2, b"name")}
         assert [one.more for one in heads] == [True] * (count - 1) + [False]
         assert [take(receiver, message) for message in sent] == [None] * (count - 1) + [body]

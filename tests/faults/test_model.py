@@ -7,7 +7,7 @@ implementations would fail. Each shows its power: a rate that is a tenth off fai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,12 @@ from admmnet.running.graphs import faults_of, schedule_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)
-Lines = Callable[[str], Path]
 
 
-@pytest.fixture
-def lines(tmp_path: Path) -> Lines:
-    def write(text: str) -> Path:
-        path = tmp_path / "turns.txt"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+def lines(folder: Path, text: str) -> Path:
+    path = folder / "turns.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 # links
@@ -117,15 +112,8 @@ def test_a_round_is_the_same_everywhere_and_what_it_does_to_every_link() -> None
 def test_members_are_the_largest_part_that_is_left() -> None:
     """Against networkx; of equal parts that with the lowest number, and nobody where it is one agent."""
     graph = nx.path_graph(7)
-    absences = [
-        Absence(2, 1, 3),
-        Absence(2, 4, 4),
-        Absence(4, 3, 6),
-        Absence(6, 2, 2),
-        Absence(1, 5, 6),
-        Absence(5, 6, 6),
-    ]
-    model, before, changes = FaultModel(graph, absences=[*absences, Absence(3, 9, None)]), set(graph), []
+    absences = parse_offline("2:1-3,2:4-4,4:3-6,6:2-2,1:5-6,5:6-6,3:9-", 7, 12)
+    model, before, changes = FaultModel(graph, absences=absences), set(graph), []
     for round in range(12):
         gone = {a.agent for a in model.absences if a.first <= round <= (round if a.last is None else a.last)}
         parts = sorted(nx.connected_components(graph.subgraph(set(graph) - gone)), key=lambda p: (-len(p), min(p)))
@@ -151,16 +139,9 @@ def test_what_is_lost_of_a_sum_is_sent_until_it_arrives() -> None:
 # offline
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("3:10-19,4:25-", [Absence(3, 10, 19), Absence(4, 25, None)]),
-        ("0:0", [Absence(0, 0, 0)]),
-        (" 1:2-2 , 1:5- ", [Absence(1, 2, 2), Absence(1, 5, None)]),
-    ],
-)
-def test_offline_is_read(text: str, expected: list[Absence]) -> None:
-    assert list(parse_offline(text, 5, 30)) == expected
+def test_offline_is_read() -> None:
+    wanted = [Absence(3, 10, 19), Absence(0, 0, 0), Absence(1, 2, 2), Absence(1, 5, None)]
+    assert list(parse_offline("3:10-19,0:0, 1:2-2 , 1:5- ", 5, 30)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -170,23 +151,19 @@ def test_offline_is_read(text: str, expected: list[Absence]) -> None:
         ("1:30-", "there is no round 30; they are numbered 0 to 29"),
         ("1:9-4", "the last round must be at least the first, 9"),
         ("1", "'1' is not AGENT:FIRST-LAST"),
-        *(
-            (wrong, "is not AGENT:FIRST-LAST; write 3:10-19")
-            for wrong in ("1:2-3,", "1:-3", "-1:2", "1:2-3-4", "1:\u0663")
-        ),
+        *((wrong, "is not AGENT:FIRST-LAST; write 3") for wrong in ("1:2-3,", "1:-3", "-1:2", "1:2-3-4", "1:\u0663")),
     ],
 )
 def test_offline_that_is_refused(text: str, told: str) -> None:
-    with pytest.raises(RequestError) as error:
+    with pytest.raises(RequestError, match=re.escape(told)):
         parse_offline(text, 5, 30)
-    assert told in str(error.value)
 
 
 # schedules
 
 
-def test_a_schedule_names_files_specs_edges_and_pauses(lines: Lines) -> None:
-    path = lines("# turns\n0-2 ring:4\n3 none\n\n4-5 part.edges\n6 edges 0-2 # a chord\n7- whole.adjlist\n")
+def test_a_schedule_names_files_specs_edges_and_pauses(tmp_path: Path) -> None:
+    path = lines(tmp_path, "# turns\n0-2 ring:4\n3 none\n\n4-5 part.edges\n6 edges 0-2 # a chord\n7- whole.adjlist\n")
     (path.parent / "part.edges").write_text("# two of them\n3 2\n", encoding="utf-8")
     (path.parent / "whole.adjlist").write_text("0 1 3\n1 2\n", encoding="utf-8")
     schedule = read_schedule(path)
@@ -203,17 +180,17 @@ def test_a_schedule_names_files_specs_edges_and_pauses(lines: Lines) -> None:
         assert there == {*edges, *((j, i) for i, j in edges)}
 
 
-def test_a_schedule_may_repeat(lines: Lines) -> None:
-    schedule = read_schedule(lines("repeat 3\n0-1 path:3\n2 edges 2-0\n"))
+def test_a_schedule_may_repeat(tmp_path: Path) -> None:
+    schedule = read_schedule(lines(tmp_path, "repeat 3\n0-1 path:3\n2 edges 2-0\n"))
     assert [schedule.at(t) for t in range(7)] == [0, 0, 1, 0, 0, 1, 0]
     schedule.check_rounds(10_000)
-    other = read_schedule(lines("0-1 path:3\n2 edges 0-2\nrepeat 3\n"))
+    other = read_schedule(lines(tmp_path, "0-1 path:3\n2 edges 0-2\nrepeat 3\n"))
     assert other.digest == schedule.digest
-    assert read_schedule(lines("0-1 path:3\n2 edges 0-1\nrepeat 3\n")).digest != schedule.digest
+    assert read_schedule(lines(tmp_path, "0-1 path:3\n2 edges 0-1\nrepeat 3\n")).digest != schedule.digest
 
 
-def test_two_random_graphs_of_a_schedule_differ(lines: Lines) -> None:
-    path = lines("0-4 regular:20:3\n5- regular:20:3\n")
+def test_two_random_graphs_of_a_schedule_differ(tmp_path: Path) -> None:
+    path = lines(tmp_path, "0-4 regular:20:3\n5- regular:20:3\n")
     schedule = read_schedule(path, seed=4)
     assert schedule.edges[0] != schedule.edges[1]
     assert read_schedule(path, seed=4).digest == schedule.digest
@@ -221,57 +198,50 @@ def test_two_random_graphs_of_a_schedule_differ(lines: Lines) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "told", "agents"),
     [
-        ("", "no graph in it; write lines such as '0-9 ring:5'"),
-        ("1- ring:5", "line 1: rounds 1- leave a gap: expected them to start with 0"),
-        ("0-4 ring:5\n4- ring:5", "line 2: rounds 4- overlap with the line before: expected them to start with 5"),
-        ("0- ring:5\n5- ring:5", "line 1: rounds 0- have an open end"),
-        ("0-5 ring:5\n6-4 ring:5", "line 2: rounds 6-4: the last round must be at least the first, 6"),
-        ("0 ring:5 path:5", "line 1: expected one graph"),
-        ("0", "line 1: expected rounds and a graph such as '0-9 ring:5'"),
-        ("0 wheel:5", "line 1: topology 'wheel:5': unknown"),
-        ("0 gone.json", "line 1: "),
-        ("0 gone.edges", "gone.edges: no such file: correct the path"),
-        ("0-3 ring:5\n4- ring:6", "a graph of 5 agents where line 2 has 6"),
-        ("0-3 ring:5\n4- edges 0-7", "agent 7 is beyond the 5 agents"),
-        ("0 edges 0-0", "line 1: self-loop 0-0"),
-        ("0 edges 0-1 1-0", "line 1: parallel edge 1-0"),
-        ("0 edges 0-1 1", "line 1: expected pairs of agents such as 0-1, got '1'"),
-        ("0 edges", "line 1: expected edges such as"),
-        ("0 edges 0-1\n1- edges 2-3", "union of its graphs: not connected, it has 2 parts: {0, 1}, {2, 3}"),
-        ("0 edges 0-1\n1- edges 3-1", "union of its graphs: agents are numbered 0..N-1 without gaps"),
-        ("0-3 ring:5\nrepeat 5", "'repeat 5' repeats rounds 0 to 4, but the lines end with round 3"),
-        ("0- ring:5\nrepeat 5", "the lines are open-ended: end them with round 4"),
-        ("0-4 ring:5\nrepeat", "line 2: expected one line 'repeat ROUNDS'"),
-        ("0-4 ring:5\nrepeat 5\nrepeat 5", "line 3: expected one line 'repeat ROUNDS'"),
-        ("0-4 none", "needs at least 2 agents"),
+        ("", "no graph in it; write lines such as '0-9 ring:5'", None),
+        ("1- ring:5", "line 1: rounds 1- leave a gap: expected them to start with 0", None),
+        ("0-4 ring:5\n4- ring:5", "line 2: rounds 4- overlap with the line before: expected them to start with", None),
+        ("0- ring:5\n5- ring:5", "line 1: rounds 0- have an open end", None),
+        ("0-5 ring:5\n6-4 ring:5", "line 2: rounds 6-4: the last round must be at least the first, 6", None),
+        ("0 ring:5 path:5", "line 1: expected one graph", None),
+        ("0", "line 1: expected rounds and a graph such as '0-9 ring:5'", None),
+        ("0 wheel:5", "line 1: topology 'wheel:5': unknown", None),
+        ("0 gone.json", "line 1: ", None),
+        ("0 gone.edges", "gone.edges: no such file: correct the path", None),
+        ("0-3 ring:5\n4- ring:6", "a graph of 5 agents where line 2 has 6", None),
+        ("0-3 ring:5\n4- edges 0-7", "agent 7 is beyond the 5 agents", None),
+        ("0 edges 0-0", "line 1: self-loop 0-0", None),
+        ("0 edges 0-1 1-0", "line 1: parallel edge 1-0", None),
+        ("0 edges 0-1 1", "line 1: expected pairs of agents such as 0-1, got '1'", None),
+        ("0 edges", "line 1: expected edges such as", None),
+        ("0 edges 0-1\n1- edges 2-3", "union of its graphs: not connected, it has 2 parts: {0, 1}, {2, 3}", None),
+        ("0 edges 0-1\n1- edges 3-1", "union of its graphs: agents are numbered 0..N-1 without gaps", None),
+        ("0-3 ring:5\nrepeat 5", "'repeat 5' repeats rounds 0 to 4, but the lines end with round 3", None),
+        ("0- ring:5\nrepeat 5", "the lines are open-ended: end them with round 4", None),
+        ("0-4 ring:5\nrepeat", "line 2: expected one line 'repeat ROUNDS'", None),
+        ("0-4 ring:5\nrepeat 5\nrepeat 5", "line 3: expected one line 'repeat ROUNDS'", None),
+        ("0-4 none", "needs at least 2 agents", None),
+        ("0- ring:5", "a graph of 5 agents where --agents says 6", 6),
+        ("0- edges 0-1 1-2 2-3", "beyond the 3 agents", 3),
+        ("0- edges 0-1 1-2", "not connected", 4),
     ],
 )
-def test_schedules_that_are_refused(text: str, told: str, lines: Lines) -> None:
-    with pytest.raises(RequestError) as error:
-        read_schedule(lines(text))
-    assert told in str(error.value)
+def test_schedules_that_are_refused(text: str, told: str, agents: int | None, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=re.escape(told)) as error:
+        read_schedule(lines(tmp_path, text), agents=agents)
     assert "turns.txt" in str(error.value)
 
 
-def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="a graph of 5 agents where --agents says 6"):
-        read_schedule(lines("0- ring:5"), agents=6)
-    with pytest.raises(RequestError, match="beyond the 3 agents"):
-        read_schedule(lines("0- edges 0-1 1-2 2-3"), agents=3)
-    with pytest.raises(RequestError, match="not connected"):
-        read_schedule(lines("0- edges 0-1 1-2"), agents=4)
+def test_schedules_that_are_too_short_or_no_files(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"ends with round 9, but the run has rounds 0 to 11: leave .* 'repeat 10'"):
-        read_schedule(lines("0-9 ring:5")).check_rounds(12)
-    read_schedule(lines("0-9 ring:5")).check_rounds(10)
-    with pytest.raises(RequestError, match="no such file"):
-        read_schedule(tmp_path / "none.txt")
-    with pytest.raises(RequestError, match="cannot be read"):
-        read_schedule(tmp_path)
-    lines("").write_bytes(b"0- \xff")
-    with pytest.raises(RequestError, match="not UTF-8"):
-        read_schedule(tmp_path / "turns.txt")
+        read_schedule(lines(tmp_path, "0-9 ring:5")).check_rounds(12)
+    read_schedule(lines(tmp_path, "0-9 ring:5")).check_rounds(10)
+    (tmp_path / "bytes.txt").write_bytes(b"0- \xff")
+    for name, told in (("none.txt", "no such file"), ("", "cannot be read"), ("bytes.txt", "not UTF-8")):
+        with pytest.raises(RequestError, match=told):
+            read_schedule(tmp_path / name)
 
 
 # settings
@@ -284,18 +254,18 @@ def asked(graph: Any, **settings: Any) -> FaultModel | None:
     return faults_of(sections.faults, sections.method, schedule, graph, 0)
 
 
-def test_settings_that_are_refused(lines: Lines) -> None:
+def test_settings_that_are_refused(tmp_path: Path) -> None:
     assert asked(RING) is None
     with pytest.raises(RequestError, match="there is no agent 7"):
         asked(RING, offline="7:1")
-    schedule = str(lines("0- path:5"))
+    schedule = str(lines(tmp_path, "0- path:5"))
     assert asked(nx.path_graph(5), topology_schedule=schedule) is not None
     with pytest.raises(RequestError, match="the union of its graphs is not the run's graph"):
         asked(RING, topology_schedule=schedule)
 
 
-def test_notes_say_what_was_simulated(lines: Lines) -> None:
-    path = lines("0- ring:5")
+def test_notes_say_what_was_simulated(tmp_path: Path) -> None:
+    path = lines(tmp_path, "0- ring:5")
     trouble = asked(RING, drop=0.1, offline="3:10-19,4:25-,1:2", trouble_seed=7, topology_schedule=str(path))
     assert trouble is not None
     assert trouble.notes() == [

@@ -187,17 +187,11 @@ def networks() -> list[tuple[Any, Any]]:
 
 
 def log(own: str, folder: Path) -> None:
-    """Write down the process, what its agents hand over, and each gather's topic and time.
-
-    That time is how many exchanges and sums have begun before. Figures of a round are of topic "rows".
-    """
+    """Write down the process, what its agents hand over, and each gather's topic: figures of a round are of "rows"."""
     (folder / f"pid-{own}").write_text(str(os.getpid()))  # MPI may be killed as it begins, too
     sent = os.open(folder / f"sent-{own}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    done = 0
 
     def hand_over(real: Callable[..., Any], one: Any, outgoing: Any, *given: Any, **more: Any) -> Any:
-        nonlocal done
-        done += 1
         (round,) = (number for number in given[:2] if isinstance(number, int))
         said = [[round, i, one.tobytes().hex()] for i, one in outgoing.items() if one is not None]
         os.write(sent, "".join(json.dumps(entry) + "\n" for entry in said).encode())
@@ -205,7 +199,7 @@ def log(own: str, folder: Path) -> None:
 
     def gather(real: Callable[..., Any], one: Any, value: Any, topic: str | None = None) -> Any:
         with (folder / f"gathers-{own}").open("a") as file:
-            file.write(f"{done} {topic or ('rows' if isinstance(value, np.ndarray) else 'ready')}\n")
+            file.write(f"{topic or ('rows' if isinstance(value, np.ndarray) else 'ready')}\n")
         return real(one, value, *([] if topic is None else [topic]))
 
     for transport, world in networks():

@@ -209,3 +209,13 @@ class Hosts:
             for book in read_run(path).ledgers.values():
                 assert book.count == len({(round, event.mechanism) for round, event, _ in book.events})
         return {i: json.loads(path.read_bytes()) for i, path in found.items()}
+
+
+@contextmanager
+def going(*given: Any, **how: Any) -> Iterator[Hosts]:
+    """Hosts whose agents have some rounds behind them, and finish once the block is over."""
+    with Hosts(*given, **how) as hosts:
+        hosts.start_all()
+        hosts.done(0, 5)
+        yield hosts
+        hosts.finish()

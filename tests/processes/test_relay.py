@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import read_run
 
-from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts
+from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts, going
 
 pytestmark = pytest.mark.processes
 SOON = ("--regroup-deadline", "1")
@@ -28,20 +28,11 @@ def test_the_others_wait_for_an_agent_that_was_killed(tmp_path: Path) -> None:
         hosts.finish()
 
 
-@pytest.mark.parametrize("victim", [0, -1])
-def test_a_line_that_is_cut_and_mended(victim: int, tmp_path: Path) -> None:
-    """Or a relay that is killed and started again: it need remember nothing."""
-    with Hosts(tmp_path, 40) as hosts:
-        hosts.start_all()
-        hosts.done(0, 5)
-        if victim < 0:
-            hosts.kill(-1)
-            hosts.start(-1)
-        else:
-            hosts.proxies[victim].cut()
-            hosts.logged("start-ended")
-            hosts.proxies[victim].mend()
-        hosts.finish()
+def test_a_line_that_is_cut_and_mended(tmp_path: Path) -> None:
+    with going(tmp_path, 40) as hosts:
+        hosts.proxies[0].cut()
+        hosts.logged("start-ended")
+        hosts.proxies[0].mend()
 
 
 def test_a_black_hole_is_noticed(tmp_path: Path) -> None:

@@ -97,7 +97,10 @@ def test_sites_run_a_network_by_the_units_and_by_containers(tmp_path: Path) -> N
         assert end.code == 0, end.err
         assert '"event": "finished"' in end.out.splitlines()[-1]
         assert run_command_line(["ledger", "verify", str(folder), "--require", "private"]) == 0
-        assert summary_of(folder)["per_agent"][i]["records"] == 60
+        summary = summary_of(folder)
+        assert (summary["mode"], summary["seeded"], summary["per_agent"][i]["records"]) == ("private", False, 60)
+        assert {entry["test_error"] for entry in summary["per_agent"]} == {None}
+        assert len([*(folder.parent / "account").iterdir()]) == 1  # its own
     check = [replaced(word, {"/state": tmp_path / "state-3"}) for word in content["x-agent"]["healthcheck"]["test"]]
     assert check[:3] == ["CMD", "admmnet", "watch"]
     assert run_command_line(check[2:]) == 0

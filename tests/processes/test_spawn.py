@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +34,6 @@ def kill(): os.kill(os.getpid(), signal.SIGKILL)
 """
 WAITS = "wait()"
 DEAF = "signal.signal(signal.SIGINT, lambda *_: None); signal.signal(signal.SIGTERM, lambda *_: None)"
-STARTED = "say('{}')"
 
 
 def starter(
@@ -61,34 +60,33 @@ def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     assert seen == ["start", *events]
 
 
-def test_those_who_stay_behind_are_ended() -> None:
-    ends = in_time(starter("fail(3, 'admmnet: agent 0 is lost', 'x' * 300_000)", WAITS, f"{DEAF}; {WAITS}"))
-    assert [ends[agent].code for agent in range(3)] == [3, -signal.SIGTERM, -signal.SIGKILL]
-    assert ends[0].text == f"admmnet: agent 0 is lost\n{'x' * 300_000}\n"  # much text does not stop an agent
+LOSES = "fail(3, 'admmnet: agent 0 is lost', 'x' * 300_000)"
+NOTICES = "select.select([parent], [], [], 1.0); fail(3, 'admmnet: agent 0 was lost')"
+SAYS = "signal.signal(signal.SIGTERM, lambda *_: fail(3, 'late')); print('found', file=sys.stderr, flush=True)"
 
 
-def test_what_an_agent_has_said_before_it_had_to_be_ended_is_told(tmp_path: Path) -> None:
-    said = str(tmp_path / "said")
-    os.mkfifo(said)
-    ended = "signal.signal(signal.SIGTERM, lambda *_: fail(3, 'admmnet: ended by SIGTERM'))"
-    says = f"{ended}; print('admmnet: found', file=sys.stderr, flush=True); open({said!r}, 'w').close()"
-    assert in_time(starter(f"open({said!r}).read(); fail(3)", f"{says}; wait()"))[1].text == "admmnet: found\n"
-
-
-def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
-    """Longer than a shutdown deadline, shorter than it and a heartbeat deadline together."""
-    notices = "select.select([parent], [], [], 1.0); fail(3, 'admmnet: agent 0 was lost')"
-    ends = in_time(starter("kill()", notices, heartbeat=QUICK))
-    assert [ends[0].code, ends[1].code] == [-signal.SIGKILL, 3]
-
-
-def test_a_killed_agent_is_told_of_at_once_and_one_that_said_why_itself_is_not() -> None:
-    gone: list[tuple[int, str]] = []
-    for program in ("kill()", "fail(3, 'admmnet: by myself')"):
-        one = starter(program, WAITS)
-        one.gone = lambda agent, how: gone.append((agent, how))
-        assert in_time(one)[1].code == -signal.SIGTERM
-    assert gone == [(0, "was ended by SIGKILL")]
+@pytest.mark.parametrize(
+    ("programs", "heartbeat", "ended", "gone"),
+    [
+        ([LOSES, WAITS, f"{DEAF}; {WAITS}"], 0.2, [3, -signal.SIGTERM, -signal.SIGKILL], []),
+        # a killed agent gives the others longer than a shutdown deadline alone, and is told of at once
+        (["kill()", NOTICES], QUICK, [-signal.SIGKILL, 3], [(0, "was ended by SIGKILL")]),
+        (["kill()", WAITS], 0.2, [-signal.SIGKILL, -signal.SIGTERM], [(0, "was ended by SIGKILL")]),
+        # what an agent has said before it had to be ended is told
+        (["open('{said}').read(); fail(3)", SAYS + "; open('{said}', 'w').close(); wait()"], 0.2, [3, 3], []),
+    ],
+)
+def test_those_who_stay_behind_are_ended(
+    programs: list[str], heartbeat: float, ended: list[int], gone: list[Any], tmp_path: Path
+) -> None:
+    os.mkfifo(said := tmp_path / "said")
+    one, told = starter(*(text.replace("{said}", str(said)) for text in programs), heartbeat=heartbeat), list[Any]()
+    one.gone = lambda *how: told.append(how)
+    ends = in_time(one)
+    assert ([ends[agent].code for agent in range(len(programs))], told) == (ended, gone)
+    if LOSES in programs:  # much text does not stop an agent
+        assert ends[0].text == f"admmnet: agent 0 is lost\n{'x' * 300_000}\n"
+    assert ended != [3, 3] or ends[1].text == "found\n"
 
 
 def test_an_error_of_ours_ends_the_agents() -> None:
@@ -97,29 +95,8 @@ def test_an_error_of_ours_ends_the_agents() -> None:
 
     begin = time.monotonic()
     with pytest.raises(OSError, match="no such file"):
-        starter(f"{STARTED}; {WAITS}", f"{DEAF}; {WAITS}", start=refuse).run()
+        starter(f"say('{{}}'); {WAITS}", f"{DEAF}; {WAITS}", start=refuse).run()
     assert time.monotonic() - begin < QUICK
-
-
-AS_A_PROGRAM = """
-from tests.processes.test_spawn import DEAF, STARTED, WAITS, starter
-from admmnet.running.ends import terminating
-with terminating():
-    starter(WAITS, f"{DEAF}; {STARTED}; {WAITS}", start=lambda: print("started", flush=True), heartbeat=60).run()
-"""
-
-
-def test_a_signal_reaches_all_and_ends_them() -> None:
-    process = subprocess.Popen([sys.executable, "-c", AS_A_PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"started\n"
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=QUICK)
-    assert b"Terminated" in err
-    assert process.returncode != 0
-    assert len(children) == 2
-    assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
 
 
 def test_agents_know_nothing_of_mpi(monkeypatch: pytest.MonkeyPatch) -> None:

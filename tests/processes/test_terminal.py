@@ -23,9 +23,6 @@ from .launch import mpirun
 
 pytestmark = pytest.mark.processes
 WORDS = ["run", "--algorithm", "pp-admm", "--rounds", "3", "--agents", "3", "--seed", "0", "-o"]
-LINE = re.compile(
-    r"round [12] of 3: test error \d+\.\d\d%, epsilon [\d.]+ spent, [\d.e-]+ s so far, about [\d.e-]+ s left"
-)
 
 
 def on_terminal(columns: int, *words: str) -> str:
@@ -58,9 +55,12 @@ def test_lines_under_mpirun(tmp_path: Path) -> None:
     now = "import sys; from admmnet.cli import progress, run_command_line as c; progress.EVERY = 0.0; "
     ended = mpirun(2, "-c", f"{now}sys.exit(c({[*WORDS, str(tmp_path / 'run')]}))")
     assert ended.code == 0, ended.err
+    told = re.compile(
+        r"round [12] of 3: test error [\d.]+%, epsilon [\d.]+ spent, [\d.e-]+ s so far, about [\d.e-]+ s left"
+    )
     lines = [line for line in ended.err.splitlines() if line.startswith("round ")]
     assert len(lines) in (1, 2), ended.err
-    assert all(map(LINE.fullmatch, lines))
+    assert all(map(told.fullmatch, lines))
 
 
 def test_a_line_comes_every_30_seconds(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import Identity
 from admmnet.transport import World
 from admmnet.transport.begun import Begun
@@ -22,7 +22,7 @@ from admmnet.transport.zmq.relay import Relay, Terms, forward
 from admmnet.transport.zmq.topics import Topic, Topics
 from admmnet.transport.zmq.transport import ZmqWorld
 from tests.transport.conformance import CHECKS as ALL
-from tests.transport.conformance import SUM_CHECKS, connected, sum_rounds
+from tests.transport.conformance import SUM_CHECKS, carry_out, summed
 
 from .launch import mpirun, start_all
 from .proxy import free_port
@@ -35,11 +35,12 @@ ANY = Topics({"ready": Topic(Any)})
 def sums(world: World) -> None:
     """Of one agent a process, on any tree."""
     for spec in (f"path:{world.size}", f"complete:{world.size}"):
-        with connected(world, spec) as (transport, graph):
-            tree = spanning_tree(graph)
-            sum_rounds(transport, graph, [tree] * 6)
-            sum_rounds(transport, graph, [tree] * 6, lambda round, i: (round + i) % 3 == 0)
-            sum_rounds(transport, graph, [None, tree] * 3)
+        for how in ({}, {"speak": lambda round, i: (round + i) % 3 == 0}, {"tree": every_second}):
+            carry_out(world, spec, summed(**how))
+
+
+def every_second(graph: Any, round: int) -> Tree | None:
+    return spanning_tree(graph) if round % 2 else None
 
 
 CHECKS = (*(check for check in ALL if check not in SUM_CHECKS), sums)

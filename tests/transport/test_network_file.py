@@ -17,13 +17,20 @@ EDGES = [(0, 1), (1, 2)]
 RELAY = "tcp://relay.example:5570"
 WRONG = ["", "2", "a b", "é", "\\u001b[2J", "a" * 41]
 """What is no name of an agent."""
-IDENTITIES = [Identity.fresh() for _ in range(3)]
 OWN = Identity.fresh()
 
 
+def plain(agents: int) -> tuple[list[Peer], list[Identity]]:
+    """Agents on one machine, and their keys."""
+    identities = [Identity.fresh() for _ in range(agents)]
+    return [Peer(i, one.public) for i, one in enumerate(identities)], identities
+
+
+PEERS, IDENTITIES = plain(3)
+
+
 def named(*names: str | None) -> list[Peer]:
-    """Agents on one machine."""
-    return [Peer(i, one.public, name=name) for i, (one, name) in enumerate(zip(IDENTITIES, names, strict=True))]
+    return [replace(peer, name=name) for peer, name in zip(PEERS, names, strict=True)]
 
 
 def encrypted() -> Network:

@@ -4,7 +4,7 @@ ADMMNET_FAULT = HOW:AGENT:ROUND strikes as an agent (a rank of MPI; "all") close
 anything of that round. ``end-HOW`` strikes when the last files are to be written (0), when they are drafts (1), when
 most have said so (2), when they have their names (3). ``wrong=NUMBER`` is in what the agent sends, from the start on.
 ADMMNET_CRASH = HOW:AT:AGENT strikes at the AT-th fsync, rename, link or removal of a process, from 1: ``kill``, or
-``full`` from then on. Their number goes to ADMMNET_WRITES. The relay is agent "relay".
+``full`` from then on. Their number goes to the file ADMMNET_WRITES-AGENT. The relay is agent "relay".
 In the folder ADMMNET_LOG is what agents say, before it leaves. With ADMMNET_NOISE noise follows from agent and round.
 """
 
@@ -174,7 +174,7 @@ def arm_writes(how: str, at: int) -> None:
     for name in WRITES:
         around(os, name, write)
     if "ADMMNET_WRITES" in os.environ:
-        atexit.register(lambda: Path(os.environ["ADMMNET_WRITES"]).write_text(str(done)))
+        atexit.register(lambda: Path(f"{os.environ['ADMMNET_WRITES']}-{name_of_process()}").write_text(str(done)))
 
 
 def networks() -> list[tuple[Any, Any]]:

@@ -32,12 +32,12 @@ def tried(file: Path, faults: str, few: int | None) -> list[tuple[int, str]]:
 
 def check_each(folder: Path, victims: dict[str, str], few: int | None, *words: str, **how: Any) -> None:
     """Kill each victim at writes of an unbroken run, or fill its disk, twice; then the run goes on."""
-    counted = folder / "writes"
+    whole = Place(folder, "whole", *words, **how)
+    assert whole.run(writes=folder / "writes", crash="none:0:all").code == 0
+    whole.check()
     for victim, faults in victims.items():
-        whole = Place(folder, f"whole-{victim}", *words, **how)
-        assert whole.run(writes=counted, crash=f"none:0:{victim}").code == 0
-        whole.check()
-        for at, fault in tried(counted, faults, few):
+        own = "0" if victim == "all" else victim
+        for at, fault in tried(folder / f"writes-{own}", faults, few):
             place = Place(folder, f"{fault}-{victim}-{at}", *words, **how)
             for again in (0, 7):
                 if at > again:
@@ -110,7 +110,7 @@ class Crashing(Hosts):
 
     def own(self, agent: int) -> dict[str, str]:
         name, crash = "relay" if agent < 0 else str(agent), self.crash if agent in self.victims else "none:0"
-        return {"ADMMNET_CRASH": f"{crash}:{name}", "ADMMNET_WRITES": str(self.folder / f"writes-{name}")}
+        return {"ADMMNET_CRASH": f"{crash}:{name}", "ADMMNET_WRITES": str(self.folder / "writes")}
 
     def carry_through(self) -> None:
         """All end with one model, whatever strikes the victims, and no round has left twice with different bytes.

@@ -11,6 +11,7 @@ import pytest
 
 from admmnet import read_run
 
+from .places import MASKED
 from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts, going
 
 pytestmark = pytest.mark.processes
@@ -18,10 +19,14 @@ SOON = ("--regroup-deadline", "1")
 OPEN = (*PRIVATE, *QUIET)
 
 
-def test_the_others_wait_for_an_agent_that_was_killed(tmp_path: Path) -> None:
-    with Hosts(tmp_path, 40) as hosts:
+SUMS = (*SEEDED[2:], *MASKED)
+
+
+@pytest.mark.parametrize(("graph", "words"), [("path:3", SEEDED), ("ring:4", SUMS)], ids=["vectors", "masked sums"])
+def test_the_others_wait_for_an_agent_that_was_killed(graph: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    with Hosts(tmp_path, 12, graph=graph, words=words) as hosts:
         hosts.start_all("kill:2:5")
-        assert hosts.ended(2)[0] == -9
+        assert hosts.codes(2) == [-9]
         hosts.logged("start-ended")
         hosts.start(2)
         assert all(GOING_ON in hosts.ended(agent)[1] for agent in (0, 1))
@@ -172,12 +177,3 @@ def test_who_does_not_come_is_named(tmp_path: Path) -> None:
             hosts.start(agent)
         ends = [hosts.ended(agent) for agent in range(2)]
         assert [(code, "agent 2 has not come" in told) for code, told in ends] == [(3, True)] * 2
-
-
-def test_masked_sums_and_an_agent_that_dies(tmp_path: Path) -> None:
-    words = (*SEEDED[2:], "--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1")
-    with Hosts(tmp_path, 12, graph="ring:4", words=words) as hosts:
-        hosts.start_all("kill:2:5")
-        assert hosts.ended(2)[0] == -9
-        hosts.start(2)
-        hosts.finish()

@@ -14,10 +14,10 @@ from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, enc
 from admmnet.holder.measurements import ColumnCounts, GradientSum, NoisyGradient, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.methods.sums import moments
+from admmnet.privacy.discrete import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Logistic
 from tests.masking.crew import crew
-from tests.privacy.plain_sampler import discrete_gaussian
 
 from .doors import Book, ask
 
@@ -50,7 +50,7 @@ def test_only_counts_are_answered_before_and_never_after() -> None:
         with pytest.raises(RequestError, match=rf"{type(asked).__name__}: raw records are encoded first"):
             ask(at, asked)
     assert book.log == []
-    noise = discrete_gaussian(AgentStreams(0, 3)[Purpose.OUTPUT], 4.0 / GRID, 5)
+    noise = discrete_rows([AgentStreams(0, 3)[Purpose.OUTPUT]], 4.0 / GRID, 5)[0]
     counts, _ = np.histogram(np.delete(raw().numbers[:, 0], 4), [-np.inf, -1.0, 0.0, 1.0, np.inf])
     assert ((ask(at, COUNTS).value - noise) * GRID).tolist() == [*counts, 1]
     holder.encode(ENCODING)
@@ -91,7 +91,7 @@ def test_moments_of_whitened_rows_are_those_of_the_released_maps() -> None:
         ledger: Any = Book()
         at = Door(holder, member, Logistic(), ledger, AgentStreams(0, 3))
         size = ENCODING.width * (ENCODING.width + 1) // 2
-        noise = discrete_gaussian(AgentStreams(0, 3)[Purpose.OUTPUT], 4.0 / GRID, size)
+        noise = discrete_rows([AgentStreams(0, 3)[Purpose.OUTPUT]], 4.0 / GRID, size)[0]
         _, second = moments(ask(at, SecondMoments(4.0, GRID)).value - noise, GRID, ENCODING.width, 0)
         np.testing.assert_allclose(second, X.T @ X, atol=1e-6)
 

@@ -17,12 +17,12 @@ from admmnet.holder.measurements import GradientSum, MomentSum, PerturbedMinimis
 from admmnet.holder.measurements.sums import POINT_RADIUS
 from admmnet.masking import Attempt
 from admmnet.methods.sums import moments
+from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
-from tests.privacy.plain_sampler import discrete_gaussian
 from tests.solvers.problems import Kinked
 
 from .doors import Book, ask
@@ -85,7 +85,7 @@ def test_a_gradient_sum_is_the_sum_and_its_noise(case: str, sparse: bool) -> Non
     size = D * (K if task == "classes" else 1)
     here = np.linspace(-1.0, 1.5, size)
     answer = ask(door(loss, task, Book(), sparse=sparse), GradientSum(here, SIGMA, GRID))
-    noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
+    noise = discrete_rows([AgentStreams(3, 8)[Purpose.OUTPUT]], SIGMA / GRID, size)[0]
     assert answer.value.dtype == np.int64
     np.testing.assert_allclose((answer.value - noise) * GRID, gradients(loss, task, here).sum(axis=0), atol=1e-7)
 
@@ -100,7 +100,7 @@ def test_moments(task: LabelKind, sparse: bool) -> None:
         answer = ask(door(Squared(), task, Book(), sparse=sparse), asked)
         size = own * D + D * (D + 1) // 2
         assert answer.value.shape == (size,)
-        noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
+        noise = discrete_rows([AgentStreams(3, 8)[Purpose.OUTPUT]], SIGMA / GRID, size)[0]
         first, second = moments(answer.value - noise, GRID, D, own)
         np.testing.assert_allclose(first, (targets.T @ X)[:own], atol=1e-7)
         np.testing.assert_allclose(second, X.T @ X, atol=1e-7)

@@ -48,6 +48,7 @@ from admmnet.methods.sums import moments
 from admmnet.privacy.budget import empty
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.running.party import Node, Party
@@ -56,7 +57,6 @@ from admmnet.solvers.losses import get_loss
 from admmnet.types import Total, Vector
 from tests.masking.crew import crew
 from tests.planned import contract_for
-from tests.privacy.plain_sampler import discrete_gaussian
 
 COUNTS = {0: 300, 1: 500, 2: 200}
 ENCODING = Encoding(
@@ -137,7 +137,7 @@ def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, m
         if masked:
             sigma = math.ldexp(math.ceil(math.frexp(sigma)[0] * 2.0**24), math.frexp(sigma)[1] - 24)
             sigma = sigma / math.sqrt(2.0) * (1.0 + 1e-15)
-        noise += discrete_gaussian(AgentStreams(i, 5)[Purpose.OUTPUT], sigma / stage.grid, size) * stage.grid
+        noise += discrete_rows([AgentStreams(i, 5)[Purpose.OUTPUT]], sigma / stage.grid, size)[0] * stage.grid
     pooled = np.concatenate([records(i).numbers for i in COUNTS]).T[list(places)]
     exact = np.array([counted(*own) for own in zip(pooled, stage.edges, strict=True)])
     np.testing.assert_allclose(stage.counts(total), exact + noise.reshape(exact.shape), atol=1e-3)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -16,12 +16,13 @@ from admmnet.errors import CheckFailed
 from admmnet.forms import encode
 from admmnet.privacy.budget import Charges, Totals, empty, grown
 from admmnet.privacy.contract import Contract, Promise
-from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
+from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
 from admmnet.privacy.ledger.lines import digest
+from tests.planned import Planned
 
 from .published_agents import PublishedAgent, published
 
@@ -39,27 +40,10 @@ def put(line: int, *inside: str, **values: Any) -> Change:
     return lambda lines: reduce(getitem, inside, lines[line]).update(values)
 
 
-class Asked(NamedTuple):
-    """What a gate's first comparison charges, and a later one."""
-
-    first: Event
-    later: Event
-
-
-class Noise(NamedTuple):
+def noise_of(setting: RunConfig) -> Planned:
     """What an agent's rounds charge, and under which contract."""
-
-    objective: ObjectivePerturbation
-    release: Gaussian
-    gate: Asked | None
-    contract: Contract
-
-
-def noise_of(setting: RunConfig) -> Noise:
     _, (plan,) = published([FACTS], setting)
-    release = plan.release[-1]
-    assert isinstance(release, Gaussian)
-    return Noise(plan.objective, release, Asked(*plan.gate) if plan.gate else None, plan.contract)
+    return plan
 
 
 def header_of(contract: Contract, algorithm: str = "pp-admm", noise: str = "seeded") -> Header:
@@ -87,12 +71,9 @@ def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: boo
     path.unlink(missing_ok=True)
     ledger = Ledger(LedgerFile(path, durable=False), header_of(noise.contract, setting.algorithm))
     for round_ in range(rounds):
-        if noise.gate is None:
-            ledger.charge(round_, noise.objective, noise.release)
-        else:
-            ledger.charge(round_, noise.objective, noise.gate.later if round_ else noise.gate.first)
-            if round_ != 1:
-                ledger.charge(round_, noise.release)
+        ledger.charge(round_, noise.objective, *noise.gate[(round_ > 0) :][:1])
+        if not noise.gate or round_ != 1:
+            ledger.charge(round_, noise.release[-1])
     if finished:
         ledger.end()
         ledger.close()

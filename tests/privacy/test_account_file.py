@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import resource
 import shutil
@@ -19,7 +18,6 @@ from typing import Any
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, files, read_run, run
-from admmnet.cli import run_command_line
 from admmnet.files import DESCRIPTORS, raise_descriptors
 from admmnet.holder import door
 from admmnet.privacy.contract import Contract, Promise
@@ -28,7 +26,6 @@ from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
-from admmnet.running.accounts import note_begun, open_accounts, records_of
 from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
 from tests.command_runs import Admmnet
@@ -332,36 +329,6 @@ def test_a_run_ends_before_anything_more_is_sent(
     assert caught.value.exit_code == 3
     assert sent == [0]
     assert not (place.folder / "run/summary.json").exists()
-
-
-def test_a_missing_account_is_told(place: Place) -> None:
-    """Its lock is gone, too; also where a host of its own has one account in its folder."""
-    assert run_command_line(place.words("none", "--eta", "1e-9", "--proximal", "0")) == 4
-    place.file(1).unlink()  # a refused first run leaves nothing that must be complete
-    place.run("first")
-    assert json.loads((place.account / "records.json").read_text())["begun"] == [0, 1, 2]
-    for agent in (1, 2):
-        place.file(agent).unlink()
-        place.file(agent).with_suffix(".lock").unlink()
-    with pytest.raises(RequestError, match=r"agent-001\.jsonl is missing, or empty"):
-        place.run("second", epsilon=3.0)
-    assert not place.file(1).exists()
-    for content in ("[]", '{"begun": 3}', '{"begun": ["0"]}'):
-        (place.account / "records.json").write_text(content)
-        with pytest.raises(RequestError, match=r"cannot open the account .*records\.json is damaged"):
-            place.run("second", epsilon=3.0)
-    shutil.rmtree(place.account)
-    config = RunConfig(algorithm="pp-admm", rounds=1, delta=1e-4, account=str(place.account))
-    given = config.sections.method, records_of(config.request, 3, config.mode), dict.fromkeys(range(3), 70), [2]
-    accounts = open_accounts(*given)
-    accounts[2].begin(header_of(agent=2))
-    accounts[2].close()
-    note_begun(place.account, accounts)
-    open_accounts(*given)[2].close()
-    place.file(2).write_bytes(b"")
-    place.file(2).with_suffix(".lock").unlink()
-    with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing, or empty, but by .*records\.json"):
-        open_accounts(*given)
 
 
 def test_runs_and_their_account_agree(place: Place, admmnet: Admmnet) -> None:

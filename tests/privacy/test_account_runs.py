@@ -10,88 +10,77 @@ import pytest
 
 from admmnet import RunError, read_run
 from admmnet.cli import run_command_line
-from admmnet.errors import BudgetError, RequestError
-from admmnet.privacy.conversion import ORDERS, allowance, best_order
+from admmnet.errors import BudgetError
+from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
-from admmnet.record import format
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.rng import AgentStreams
 from admmnet.running import loop
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
-from tests import interrupted_runs
 from tests.command_runs import Admmnet
-from tests.planned import nominal_rho
 
 from .accounts import Place, opened_order
 
-
-def test_totals_go_on_over_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How often a gate says yes, and so what it leaves, is chance: it is drawn here as it was with a seed."""
-    monkeypatch.setattr(loop, "AgentStreams", lambda agent, seed: AgentStreams(agent, 1))
-    ledgers = []
-    runs: list[tuple[float, dict[str, Any]]] = [
-        (0.5, {"account_order": True}),
-        (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
-        (4.0, {"release": "output"}),
-        *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm", "noisy-gd"))),
-    ]
-    for number, (epsilon, words) in enumerate(runs):
-        result = place.run(f"run{number}", epsilon=epsilon, **words)
-        ledgers.append(list(read_run(result.folder).ledgers.values()))
-        order = opened_order(place)
-        orders = {book.header["account_filter"]["order"] for book in ledgers[-1]}
-        assert orders == {float(ORDERS[order])}
-        for i, account in enumerate(place.totals()):
-            mine = [book[i] for book in ledgers]
-            assert account.rho == pytest.approx(sum(book.totals.rho for book in mine), rel=1e-12)
-            np.testing.assert_allclose(account.curve, sum(book.totals.curve for book in mine), rtol=1e-12)
-            assert account.epsilon_proven(1e-4) <= epsilon
-            used = float(account.curve[order]) / allowance(order, epsilon, 1e-4)
-            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the runs before left, and no more"
-            shown = result.summary["per_agent"][i]["account_epsilon_spent"]
-            assert shown == account.epsilon_proven(1e-4)
-        spent = max(totals.epsilon_proven(1e-4) for totals in place.totals())
-        assert result.summary["privacy"]["account_epsilon_spent"] == spent
-    best = [best_order(nominal_rho(epsilon, 1e-4) * ORDERS, 1e-4) for epsilon in (0.5, 8.0)]
-    assert abs(order - best[0]) <= 2, "that of the first plan, which (P5) allows a little more noise less"
-    assert abs(order - best[1]) > 20
-    book = audit.read(place.file(1), account=True)
-    assert (book.runs, len(book.events)) == (7, sum(len(books[1].events) for books in ledgers))
-    assert book.header["budget"]["epsilon"] == 12.0
-
-
-def test_mu_squared_adds_up_over_runs_of_gaussian_noise(place: Place, admmnet: Admmnet) -> None:
-    """What is left is used to the last; several runs come to no more than one of all their events."""
-    totals, opened = 0.0, []
-    runs: list[dict[str, Any]] = [
+RUNS: dict[str, list[dict[str, Any]]] = {
+    "order": [
+        {"account_order": True, "epsilon": 0.5},
+        {"algorithm": "ipp-admm", "gate": "above-threshold"},
+        {"release": "output"},
+        *({"algorithm": name} for name in ("dvp", "m-admm", "r-admm", "noisy-gd")),
+    ],
+    "mu^2": [
         {"algorithm": "noisy-gd"},
-        {"algorithm": "pp-admm"},
+        {},
         {"algorithm": "ipp-admm", "gate": "joining"},
         {"algorithm": "ssp", "loss": "squared", "rounds": 1},
-        {"algorithm": "pp-admm", "release": "output"},
-    ]
-    for epsilon, settings in enumerate(runs, start=1):
-        result = place.run(str(epsilon), epsilon=float(epsilon), **settings)
+        {"release": "output"},
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_totals_go_on_over_runs(kind: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each uses what those before left, and no more; how often a gate says yes is drawn here as with a seed."""
+    monkeypatch.setattr(loop, "AgentStreams", lambda agent, seed: AgentStreams(agent, 1))
+    ledgers, opened = list[list[VerifiedLedger]](), list[str]()
+    for number, words in enumerate(RUNS[kind], start=1):
+        epsilon = words.get("epsilon", float(number) if kind == "mu^2" else 2.0 * (number - 1))
+        result = place.run(f"run{number}", **{"epsilon": epsilon} | words)
         opened += [note for note in result.summary["notes"] if "is new and adds up mu^2" in note]
-        totals += read_run(result.folder).ledgers["ledger/agent-000.jsonl"].totals.mu_squared
-        book = audit.read(place.file(), account=True)
-        assert book.totals.mu_squared == pytest.approx(totals, rel=1e-12)
-        assert book.contract.spent(book.totals) == pytest.approx(epsilon, rel=5e-4)
-        assert book.totals.epsilon_gaussian(1e-4) <= epsilon
-        if epsilon == 1:
-            assert {type(event) for _, event, _ in book.events} == {DiscreteGaussian}
-            assert book.header["account_filter"]["order"] is None
-            told = admmnet.refused(*place.words("second", "--algorithm", "noisy-gd"), code=4)
-            assert "nothing is left for another run; raise --epsilon to 1.4" in told
-    assert len(opened) == 1
-    before = place.file().read_bytes()
+        ledgers.append(list(read_run(result.folder).ledgers.values()))
+        limits = [audit.read(place.file(i), account=True).contract.account for i in range(3)]
+        for i, (account, limit) in enumerate(zip(place.totals(), limits, strict=True)):
+            mine = [book[i].totals for book in ledgers]
+            assert account.rho == pytest.approx(sum(own.rho for own in mine), rel=1e-12)
+            np.testing.assert_allclose(account.curve, sum(own.curve for own in mine), rtol=1e-12)
+            assert account.mu_squared == pytest.approx(sum(own.mu_squared for own in mine), rel=1e-12)
+            assert account.epsilon_proven(1e-4) <= epsilon
+            assert limit is not None
+            assert limit.gaussian is (kind == "mu^2")
+            assert (1.0 - 1e-9 if kind == "order" else 0.998) <= account.at(limit.order) / limit.limit <= 1.0 + 1e-12
+            shown = result.summary["per_agent"][i]["account_epsilon_spent"]
+            assert shown == audit.read(place.file(i), account=True).total()["epsilon_spent"]
+        spent = max(row["account_epsilon_spent"] for row in result.summary["per_agent"])
+        assert result.summary["privacy"]["account_epsilon_spent"] == spent
+    book = audit.read(place.file(1), account=True)
+    assert (book.runs, len(book.events)) == (len(ledgers), sum(len(books[1].events) for books in ledgers))
+    assert book.header["budget"]["epsilon"] == epsilon
+    assert len(opened) == (kind == "mu^2")
+
+
+def test_what_does_not_fit_an_account_of_mu_squared_is_told(place: Place, admmnet: Admmnet) -> None:
+    place.run("first", algorithm="noisy-gd")
+    book, before = audit.read(place.file(), account=True), place.file().read_bytes()
+    assert {type(event) for _, event, _ in book.events} == {DiscreteGaussian}
+    told = admmnet.refused(*place.words("second", "--algorithm", "noisy-gd"), code=4)
+    assert "nothing is left for another run; raise --epsilon to 1.4" in told
     told = admmnet.refused(*place.words("more", "--epsilon", "9", "--loss", "huber"))
     assert "adds up mu^2, which" in told
     assert "Take an algorithm with Gaussian noise" in told
-    assert "account_order came too late" in admmnet.refused(
-        *place.words("more", "--epsilon", "9", "--loss", "huber", "--account-order")
-    )
+    words = place.words("more", "--epsilon", "9", "--loss", "huber", "--account-order")
+    assert "account_order came too late" in admmnet.refused(*words)
     assert not (place.folder / "more").exists()
     assert place.file().read_bytes() == before
 
@@ -132,7 +121,7 @@ def test_agents_have_accounts_with_budgets_of_their_own(place: Place) -> None:
     assert all(totals.epsilon_proven(1e-4) <= 5.0 for totals in place.totals())
 
 
-def test_other_records_modes_and_methods_are_refused(place: Place, admmnet: Admmnet) -> None:
+def test_what_has_no_account_is_refused(place: Place, admmnet: Admmnet) -> None:
     for words in ("--method published", "--algorithm admm"):
         assert "account goes with method = 'proven'" in admmnet.refused(*place.words("run", *words.split()))
     place.account.write_text("mine")
@@ -143,17 +132,8 @@ def test_other_records_modes_and_methods_are_refused(place: Place, admmnet: Admm
     assert "holds no account: it has no agent-*.jsonl" in admmnet.refused("account", "show", place.account)
     place.run("first", no_test=True)
     before = place.file().read_bytes()
-    for words, told in (
-        ("--no-test --delta 1e-5", "is for delta = 0.0001, this run has 1e-05: it belongs to other records"),
-        ("--no-test --data-seed 1", "was opened with data_seed = 0, this run has 1"),
-        ("--no-test --split dirichlet:5", "was opened with split = 'iid', this run has 'dirichlet:5'"),
-        ("--test-fraction 0.5", "was opened with"),
-    ):
-        message = admmnet.refused(*place.words("second", "--epsilon", "3", *words.split()))
-        assert told in message
-        assert "name another folder with --account" in message
-    with pytest.raises(RequestError, match="was opened with mode = 'simulation', this run has 'private'"):
-        place.run("second", epsilon=3.0, simulate=False, no_test=True)
+    told = admmnet.refused(*place.words("second", "--epsilon", "3", "--no-test", "--data-seed", "1"))
+    assert "was opened with data_seed = 0, this run has 1" in told
     assert not (place.folder / "second").exists()
     assert place.file().read_bytes() == before
 
@@ -187,33 +167,3 @@ def test_a_run_that_fails_has_its_charges_in_the_account(place: Place, monkeypat
         assert float(totals.curve[order]) == pytest.approx(allowance(order, 1.0, 1e-4), rel=1e-9)
         assert totals.epsilon_proven(1e-4) <= 1.0
     assert kept.value.__traceback__ is not None
-
-
-def test_a_private_run_goes_on_within_its_budget(tmp_path: Path) -> None:
-    place = interrupted_runs.Place(tmp_path)
-    interrupted_runs.write_people(place.data)
-    folder = place.interrupted("cut", 4, algorithm="noisy-gd", account="account", seed=None, private=True)
-    path = tmp_path / "account" / "agent-001.jsonl"
-    before = len(audit.read(path, account=True).events)
-    place.resume(folder)
-    book = audit.read(path, account=True)
-    assert (before, len(book.events)) == (5, interrupted_runs.ROUNDS)
-    assert book.totals.epsilon_proven(1e-4) <= 5.0
-
-
-# people
-
-
-def test_account_show(place: Place, admmnet: Admmnet) -> None:
-    for name, epsilon in (("first", 1.0), ("second", 2.0)):
-        place.run(name, epsilon=epsilon)
-    rows = [line.split() for line in admmnet.ok("account", "show", place.account).out.splitlines()]
-    rows = [row for row in rows if row and row[0].isdecimal()]
-    spent = [totals.epsilon_proven(1e-4) for totals in place.totals()]
-    assert [row[:2] for row in rows] == [["0", "65"], ["1", "65"], ["2", "65"]]
-    for row, epsilon in zip(rows, spent, strict=True):
-        assert (row[5], row[7:9], row[-2:]) == (format.epsilon(epsilon), ["2", "0.0001"], ["2", "runs"])
-    entries = admmnet.json("account", "show", place.account)
-    assert [entry["total"]["epsilon_spent"] for entry in entries] == spent
-    assert [(entry["header"]["agent"], entry["runs"]) for entry in entries] == [(0, 2), (1, 2), (2, 2)]
-    assert [entry["count"] for entry in entries] == [2 * 3 * 2] * 3  # runs, rounds, events of a release

@@ -9,8 +9,6 @@ from itertools import permutations
 import networkx as nx
 import numpy as np
 import pytest
-from dp_accounting import rdp
-from dp_accounting.dp_event import GaussianDpEvent
 
 from admmnet import RunConfig
 from admmnet.errors import RequestError
@@ -22,11 +20,8 @@ from admmnet.privacy.conversion import ORDERS, epsilon_at_orders, gaussian_mu
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import (
-    AboveThreshold,
     DiscreteGaussian,
     Event,
-    GammaNorm,
-    GammaNormVector,
     Gaussian,
     Laplace,
     NoRecords,
@@ -65,20 +60,6 @@ def test_a_pure_event_is_dominated_by_a_gaussian_one(epsilon: float) -> None:
             reached = 0.5 * math.erfc((level - mu) / math.sqrt(2.0)) - s * 0.5 * math.erfc(level / math.sqrt(2.0))
             assert max(0.0, 1.0 - s, p - s * (1.0 - p)) <= reached + 1e-12
     assert math.isinf(pure_mu(701.0))
-
-
-def test_every_pure_event_has_its_mu() -> None:
-    norm = GammaNorm(2e-3, 100.0, 9, 0.25, 1.0, 1000)
-    kappa = 0.25 / 1000.0
-    for event, epsilon in (
-        (Laplace(0.3, 1.0), 0.3),
-        (AboveThreshold(1.0, 0.2, 0.3), 0.5),
-        (norm, 0.2 + math.log1p(kappa)),
-        (GammaNormVector(2.0, 0.4, 9), 0.8),
-    ):
-        assert gaussian_mu_squared(event) == pytest.approx(pure_mu(epsilon) ** 2, rel=1e-12)
-    assert math.isinf(gaussian_mu_squared(SubsampledGaussian(2.0, 0.1, 20, "fixed")))
-    assert math.isinf(gaussian_mu_squared(ObjectivePerturbation(1e-3, 0.01, 1.0, 0.25, 1.0, 2000)))
 
 
 # currencies
@@ -135,17 +116,6 @@ def test_what_was_planned_fits_in_any_order_and_no_more(order: tuple[str, ...]) 
     assert not ledger.affords((RATIO,))
     assert ledger.affords((NoRecords(),))
     assert ledger.totals.rho == pytest.approx(3 * cost(NOISY).rho + 2 * cost(RATIO).rho, rel=1e-12)
-
-
-def test_less_noise_counts_as_what_it_costs() -> None:
-    """A tenth of the noise is a hundred times the cost."""
-    plan = ((NOISY, 100),)
-    ledger = memory(*plan, epsilon=Totals.of(plan, "proven").epsilon_gaussian(1e-4) * (1.0 + 1e-9))
-    strong = replace(NOISY, sigma=1.0)
-    assert ledger.affords((strong,))
-    ledger.charge(0, strong)
-    assert not ledger.affords((NOISY,))
-    assert not memory(*plan).affords((Unprotected(),))
 
 
 @pytest.mark.parametrize("count", [-1, 0.5, True, 1.0, 2**53 + 1, math.nan])
@@ -251,15 +221,6 @@ def test_a_limit_is_filled_whatever_the_rounding_and_costs_what_was_promised(lim
     assert limit.raised(2.0).most().epsilon == pytest.approx(2.0, rel=1e-9)
 
 
-def test_a_limit_at_an_order_is_what_dp_accounting_reads() -> None:
-    order = int(np.searchsorted(ORDERS, 12.0))
-    limit, count = Filter.keeping(1.0, 1e-4, order), 50
-    _, event = share(limit, 1.0 / count)
-    accountant = rdp.RdpAccountant([float(ORDERS[order])])
-    accountant.compose(GaussianDpEvent(1.0 / event.sensitivity), count)  # type: ignore[union-attr]
-    assert accountant.get_epsilon(1e-4) == pytest.approx(1.0, rel=1e-9)
-
-
 @LIMITS
 def test_what_has_no_finite_cost_is_never_afforded(limit: Filter, monkeypatch: pytest.MonkeyPatch) -> None:
     for one in (limit, Filter.keeping(1e300, 0.9, 0)):
@@ -281,16 +242,10 @@ def test_what_has_no_finite_cost_is_never_afforded(limit: Filter, monkeypatch: p
 # contracts
 
 PLANS = {
-    "objective": RunConfig(algorithm="pp-admm", release="objective", rounds=12),
-    "output": RunConfig(algorithm="pp-admm", release="output", rounds=12),
-    "gaussian gate": RunConfig(algorithm="ipp-admm", gate="gaussian", rounds=12, max_releases=5),
     "held gate": RunConfig(algorithm="ipp-admm", gate="above-threshold", rounds=12, max_releases=5),
-    "published": RunConfig(algorithm="pp-admm", method="published", rounds=300),
+    "published": RunConfig(algorithm="pp-admm", method="published", rounds=30),
     "published gate": RunConfig(algorithm="ipp-admm", method="published", rounds=12),
-    "dvp": RunConfig(algorithm="dvp", rounds=12),
     "r-admm": RunConfig(algorithm="r-admm", rounds=12),
-    "noisy-gd": RunConfig(algorithm="noisy-gd", rounds=12),
-    "masked noisy-gd": RunConfig(algorithm="noisy-gd", rounds=12, trust="masked", colluders=1),
     "masked ssp": RunConfig(algorithm="ssp", loss="squared", trust="masked", colluders=2),
     "dp-dsgd": RunConfig(algorithm="dp-dsgd", rounds=12),
 }

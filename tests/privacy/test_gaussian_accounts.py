@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from admmnet.errors import BudgetError, CheckFailed
+from admmnet.errors import BudgetError
 from admmnet.privacy import proven
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
-from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
+from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Laplace
 from admmnet.privacy.filters import Filter
-from admmnet.privacy.ledger import audit
-from tests.planned import contract_for
 from tests.theorems.quadrature import discrete_delta
-
-from .accounts import header_of, opened, started
 
 PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
 
@@ -74,43 +68,16 @@ def test_a_discrete_gaussian_costs_as_a_gaussian_does_in_renyi_divergences() -> 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
 @pytest.mark.parametrize("rounds", [1, 60])
-def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
+def test_a_plan_of_all_that_is_left_is_allowed_and_one_round_more_is_not(
     epsilon: float, delta: float, rounds: int
 ) -> None:
     target = Target(epsilon, delta)
     one = event(gaussian_mu_left(target, 100 * rounds) / math.sqrt(rounds))
     worst = target.worst(((one, rounds),))
-    contract = contract_for(epsilon, delta, ((one, rounds),))
     assert target.allows(worst)
+    assert Filter.of(epsilon, delta, worst).gaussian
     assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
-    limit = Filter.of(epsilon, delta, worst)
-    assert limit.order is None
-    for guard in (contract, Contract(Promise(epsilon, delta), limit)):
-        ledger = MemoryLedger(guard)
-        for round_ in range(rounds):
-            assert ledger.affords((one,))
-            ledger.charge(round_, one)
-        assert not ledger.affords((one,))
-        assert guard.affords(ledger.totals)
-        most = guard.most()
-        assert most is not None
-        assert ledger.totals.epsilon_proven(delta) <= most.epsilon <= epsilon
     assert not target.allows(target.worst(((one, rounds + 1),)))
-
-
-def test_kappa_has_a_limit_of_its_own() -> None:
-    """A rectangle: what mu^2 leaves free is nothing to kappa, nor the other way round."""
-    limit = Filter.of(1.0, 1e-4, Totals.of([(event(0.01), 1)], "proven"))
-    assert limit.kappa == most_excess(1.0, 1e-4)
-    coarse = event(1e-6, dimension=10, grid=2.0**-14)
-    count = math.floor(limit.kappa / excess(10, 1.5 * 2.0**14))
-    assert count > 10
-    assert limit.affords(Totals.of([(coarse, count)], "proven"), ())
-    assert not limit.affords(Totals.of([(coarse, count + 1)], "proven"), ())
-    masked = DiscreteGaussian(1.5e-6, 1.5 * math.sqrt(8.0), 2.0**-14, 10, 9, 1)  # of each alone as much
-    limit = replace(limit, parts=8)
-    assert limit.affords(Totals.of([(masked, count)], "proven"), ())
-    assert not limit.affords(Totals.of([(masked, count + 1)], "proven"), ())
 
 
 def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
@@ -126,12 +93,7 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     spent = Totals.of([(event(mu / 3.0), 8)], "proven")
     assert limit.affords(spent, (event(mu / 3.0),))
     assert not limit.affords(spent.plus((event(mu / 3.0),)), (event(mu / 3.0),))
-    contract = contract_for(60.0, 1e-5, ((event(mu / 3.0), 9),))
-    most = contract.most()
-    assert most is not None
-    assert most.epsilon == 60.0
-    assert contract.filter is not None
-    assert contract.filter.most().epsilon == pytest.approx(60.0, rel=1e-9)
+    assert limit.most().epsilon == pytest.approx(60.0, rel=1e-9)
 
 
 # accounts
@@ -169,23 +131,3 @@ def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
     assert 0.2 < mu < gaussian_mu_left(Target(1.0, 1e-4))
     assert target.allows(target.worst(((event(mu), 1),)))
     assert not target.allows(target.worst(((event(mu * (1.0 + 1e-9)), 1),)))
-
-
-def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: Path) -> None:
-    limit = Filter.keeping(1.0, 1e-4, kappa=most_excess(1.0, 1e-4))
-    account = started(tmp_path, header_of(limit))
-    mu = gaussian_mu_left(Target(1.0, 1e-4))
-    for _ in range(4):
-        account.charge(0, event(0.5 * mu))
-    account.close()
-    path = tmp_path / "agent-000.jsonl"
-    book = audit.read(path, account=True)
-    assert book.totals.mu_squared == pytest.approx(mu * mu)
-    assert book.totals.kappa == pytest.approx(4 * excess(100, 1.5 * 2.0**30))
-    again = opened(tmp_path)
-    assert again.filter == limit
-    assert again.totals.kappa == book.totals.kappa
-    again.charge(1, event(0.1 * mu))
-    again.close()
-    with pytest.raises(CheckFailed, match="epsilon_spent comes to"):
-        audit.read(path, account=True)

@@ -271,17 +271,6 @@ def test_the_descent_finds_no_less_than_scipy_does(readout: bool) -> None:
         assert best.mu <= float(tried.fun) * (1.0 + 1e-4)
 
 
-def test_more_observers_never_lower_a_figure_and_names_do_not_matter() -> None:
-    graph = graph_of("ring:9")
-    flow = plain(graph)
-    alone, both = view_of(graph, (0,)), view_of(graph, (0, 1))
-    for u in (4, 5):
-        one, two = (shifted(flow, [(view, u)])[0].mu for view in (alone, both))
-        assert one <= two * (1.0 + 1e-6)
-    turned = shifted(flow, [(view_of(graph, (3,)), 7)])[0].mu
-    assert turned == pytest.approx(shifted(flow, [(alone, 4)])[0].mu, rel=1e-6)
-
-
 def test_sums_along_a_tree_and_figures_of_every_set_against_networkx() -> None:
     """Theorem N1: what a set of observers sees is the sum over each part of the tree that is left."""
     graph, rng = graph_of("regular:10:3"), np.random.default_rng(4)

@@ -14,16 +14,24 @@ from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import (
     AboveThreshold,
     DiscreteGaussian,
-    Event,
     GammaNorm,
     GammaNormVector,
     Gaussian,
     Laplace,
     NoRecords,
     ObjectivePerturbation,
+    SubsampledGaussian,
     Unprotected,
 )
-from admmnet.privacy.proven import LOGISTIC, cost, gamma_norm_epsilon, gaussian_mu_squared, gaussian_rho, stretch
+from admmnet.privacy.proven import (
+    LOGISTIC,
+    cost,
+    gamma_norm_epsilon,
+    gaussian_mu_squared,
+    gaussian_rho,
+    pure_mu,
+    stretch,
+)
 from admmnet.privacy.proven import pure_rho as rho_of
 from admmnet.types import Vector
 
@@ -120,7 +128,8 @@ def test_theorem_26_stretches_mu_within_its_range_and_for_slopes_of_one_sign(log
             assert cost(event).rho == min(half, other.rho)
             np.testing.assert_array_equal(cost(event).curve, np.minimum(ORDERS * half, other.curve))
         assert math.isinf(gaussian_mu_squared(replace(event, lam=None)))
-    assert math.isinf(gaussian_mu_squared(Unprotected()))
+    for none in (Unprotected(), SubsampledGaussian(2.0, 0.1, 20, "fixed")):
+        assert math.isinf(gaussian_mu_squared(none))
     assert gaussian_mu_squared(NoRecords()) == 0.0
 
 
@@ -171,14 +180,11 @@ def test_every_pure_event_has_it() -> None:
     norm = GammaNorm(2e-3, 400.0, 105, 0.25, 1.0, 1000)
     epsilon = gamma_norm_epsilon(norm)
     assert epsilon == pytest.approx(0.8 + math.log1p(2.5e-4), rel=1e-15)
-    pure: list[Event] = [
-        norm,
-        AboveThreshold(1.0, 0.25 * epsilon, 0.75 * epsilon),
-        GammaNormVector(2.0, epsilon / 2, 9),
-    ]
-    for event in pure:
+    gate = AboveThreshold(1.0, 0.25 * epsilon, 0.75 * epsilon)
+    for event in (norm, gate, GammaNormVector(2.0, epsilon / 2, 9), Laplace(epsilon, 1.0)):
         np.testing.assert_allclose(cost(event).curve, curve_of(epsilon), rtol=1e-14)
         assert cost(event).rho == pytest.approx(epsilon * math.tanh(0.5 * epsilon), rel=1e-14)
+        assert gaussian_mu_squared(event) == pytest.approx(pure_mu(epsilon) ** 2, rel=1e-12)
     bonus = replace(norm, logistic=True)
     np.testing.assert_allclose(cost(bonus).curve, curve_of(0.8), rtol=1e-14)
     # 8 kappa = 0.83, which is less than the slope 0.8 and ln(1 + kappa); 0.91, which is more; 0.77 below the slope

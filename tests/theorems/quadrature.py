@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ TOLERANCE = 1e-6
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 _OUTER = np.array([3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0])
+PIECES = np.linspace(-1.0, 1.0, 17)
 MARKS: Array = np.concatenate((-_OUTER[::-1], np.linspace(-2.0, 2.0, 33), _OUTER))
 
 
@@ -61,6 +61,27 @@ class Records:
         """Points around which the curvature changes, shape (models, 49)."""
         width = 1.0 / np.maximum(self._rate(), 1e-9)
         return np.asarray(self.centre[:, None] + width[:, None] * MARKS)
+
+
+@dataclass(frozen=True)
+class Kinked(Records):
+    """Records whose slope is mid + half clip((score - centre) steep / half, -1, 1): curvature steep or 0."""
+
+    def rows(self, index: Any) -> Kinked:
+        return Kinked(*(getattr(self, field.name)[index] for field in fields(self)))
+
+    def _at(self, score: Array) -> Array:
+        return np.asarray((score - self.centre) * self._rate())
+
+    def slope(self, score: Array) -> Array:
+        return np.asarray(self.mid + self.half * np.clip(self._at(score), -1.0, 1.0))
+
+    def bend(self, score: Array) -> Array:
+        return np.where(np.abs(self._at(score)) < 1.0, self.half * self._rate(), 0.0)
+
+    def marks(self) -> Array:
+        """Both ends of the curved zone and points between them, shape (models, 17)."""
+        return np.asarray(self.centre[:, None] + PIECES / np.maximum(self._rate(), 1e-9)[:, None])
 
 
 def logistic(s: Array) -> Records:
@@ -172,7 +193,6 @@ class Trial:
     lipschitz: Array
     curvature: Array
     orders: Array
-    both: bool = True  # directions of the divergence
 
     def costs(self, logistic: bool = False) -> list[EventCost]:
         models = self.models
@@ -192,13 +212,10 @@ class Trial:
         return np.asarray(np.array([each.rho for each in self.costs()]) * ORDERS[self.orders])
 
     def values(self, logistic: bool = False) -> Array:
-        """The larger divergence of the directions, after checking the quadrature's error."""
-        lams, found = LAMBDAS[self.orders], []
-        for models in (self.models, self.models.swapped())[: 1 + self.both]:
-            value, error = divergences(models, lams)
-            assert float(np.max(error / self.curve(logistic))) < TOLERANCE
-            found.append(value)
-        return np.asarray(np.max(found, axis=0))
+        """Divergences, after checking the quadrature's error."""
+        value, error = divergences(self.models, LAMBDAS[self.orders])
+        assert float(np.max(error / self.curve(logistic))) < TOLERANCE
+        return value
 
     def checked_ratios(self, logistic: bool = False) -> Array:
         """Divergence over curve, after asserting that neither it nor the line is exceeded."""
@@ -210,33 +227,6 @@ class Trial:
     def _worst(self, ratio: Array) -> str:
         i = int(np.argmax(ratio))
         return f"{ratio[i]:.9g} at alpha - 1 = {LAMBDAS[self.orders[i]]:.6g}: {self.models.rows([i])}"
-
-
-class Box(ABC):
-    """Models as points of a box, so that a search can move them."""
-
-    rng: np.random.Generator
-    step: Array
-
-    @abstractmethod
-    def ratios(self, points: Array) -> Array:
-        """Checked ratios; 0 for points outside the box."""
-
-    def climb(self, points: Array, turns: int) -> float:
-        """Move the tightest points again and again, and return the largest ratio."""
-        ratios = self.ratios(points)
-        for _ in range(turns):
-            best = np.argsort(-ratios)[: 30 * SCALE]
-            moved = self.vary(points[best], 4)
-            points = np.concatenate((points[best], moved))
-            ratios = np.concatenate((ratios[best], self.ratios(moved)))
-        return float(np.max(ratios))
-
-    def vary(self, points: Array, count: int) -> Array:
-        chosen = np.repeat(points, count, axis=0)
-        rng, shape = self.rng, chosen.shape
-        size = rng.choice([0.03, 0.2, 1.0], size=(shape[0], 1))
-        return np.asarray(chosen + rng.normal(size=shape) * self.step * size * (rng.random(shape) < 0.4))
 
 
 class PlaneRecord(NamedTuple):

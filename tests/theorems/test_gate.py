@@ -14,8 +14,7 @@ from scipy.special import logsumexp
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
 from admmnet.holder.measurements import HeldNorm
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.privacy.events import AboveThreshold, Laplace
-from admmnet.privacy.proven import cost
+from admmnet.privacy.events import AboveThreshold
 from admmnet.rng import AgentStreams
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
@@ -81,24 +80,6 @@ def test_a_bad_sequence_reaches_both_shares(e1: float, e2: float) -> None:
     moved[-1] = levels[-1] - DELTA
     ratio = float(answers(levels, e1, e2)[0][-1] - answers(moved, e1, e2)[0][-1])
     assert 0.95 * (e1 + e2) < ratio <= e1 + e2 + 1e-9
-
-
-def test_redrawing_the_threshold_charges_every_no() -> None:
-    e1, e2 = SHARES[0]
-
-    def redrawn(level: float) -> float:
-        return float(answers(np.array([level]), e1, e2)[1])
-
-    one = redrawn(4.0 * DELTA) - redrawn(5.0 * DELTA)
-    per_no = cost(Laplace(DELTA, 2.0 * DELTA / e2)).curve[-1]
-    held = []
-    for length in (1, 10, 40, 160):
-        levels = np.full(length, 4.0 * DELTA)
-        held.append(float(answers(levels, e1, e2)[1] - answers(levels + DELTA, e1, e2)[1]))
-        # independent comparisons: the log ratio of T "no" is T times that of one
-        assert length * one <= length * per_no, "what the accountant books for it covers it"
-    assert max(held) <= e1 + 1e-9
-    assert 10 * one > e1 + e2, "ten redrawn comparisons already reveal more than a whole held start"
 
 
 class Recorded:

@@ -67,12 +67,14 @@ def open_accounts(
         return {}
     folder = Path(settings.account)
     _complete(folder, _same_records(folder, records), mine)
+    # as PrivacySettings has it: settings of another package's method do not say what was promised
+    budgets = {i: PrivacySettings.budget_of(settings, i) for i in mine}
     accounts: dict[int, AccountFile] = {}
     how: dict[str, Any] = {"mode": records["mode"], "kept": stay_open(len(mine)), "alone": len(mine) == 1}
     try:
         for i in mine:
             begun = begun_at(since, i, len(counts))
-            accounts[i] = AccountFile(folder, i, counts[i], *settings.budget_of(i), since=begun, **how)
+            accounts[i] = AccountFile(folder, i, counts[i], *budgets[i], since=begun, **how)
     except BaseException:
         for account in accounts.values():
             account.close()

@@ -7,6 +7,7 @@ from admmnet.config.defaults import is_loose, own_delta
 from admmnet.data import Records
 from admmnet.methods import METHODS
 from admmnet.methods.settings import MethodSettings
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.attempts import Attempts
 
 
@@ -36,11 +37,12 @@ def notes_of(settings: MethodSettings, data: Records, *, simulation: bool, seede
     if not settings.budgeted:
         return tuple(notes)
     own = own_delta(data.counts.values())
-    loose = [i for i, count in data.counts.items() if is_loose(settings.budget_of(i)[1], count, own)]
+    deltas = {i: PrivacySettings.budget_of(settings, i)[1] for i in data.counts}
+    loose = [i for i, count in data.counts.items() if is_loose(deltas[i], count, own)]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
-            f"{settings.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
+            f"{deltas[loose[0]]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
             "record could satisfy it"
         )
     if settings.accountant == "published":

@@ -91,7 +91,7 @@ def nominal_of(
     plain = cache(Target.nominal_rho)
 
     def valid(agent: int, rho: Any) -> bool:
-        most = plain(Target(*settings.budget_of(agent)))
+        most = plain(Target(*PrivacySettings.budget_of(settings, agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
     def left(target: Target) -> float:
@@ -104,7 +104,7 @@ def nominal_of(
         words = share(world, {"values": pairs_of(mine)}, "left")
     else:
         words = [pairs_of({i: plain(target_of(settings, i)) for i in agents}) for agents in owners]
-    absent: Callable[[int], float] = lambda i: plain(Target(*settings.budget_of(i)))  # noqa: E731
+    absent: Callable[[int], float] = lambda i: plain(Target(*PrivacySettings.budget_of(settings, i)))  # noqa: E731
     return owned(world, words, owners, mine, valid, "budget left (rho)", lasting=lasting, absent=absent)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from admmnet import RequestError, run
 from admmnet.cli import run_command_line
-from admmnet.errors import RunError
+from admmnet.errors import BudgetError, RunError
 from admmnet.holder import answers as measurements
 from admmnet.holder import door
 from admmnet.holder.measurements import PerturbedMinimiser
@@ -140,6 +140,16 @@ def test_masks_and_colluders_are_the_contracts(name: str, tmp_path: Path) -> Non
         assert (ledger.header["trust"], ledger.header["colluders"]) == ("masked", 3)
         assert [getattr(event, "colluders", None) for _, event, _ in ledger.events] == [3] * 10
     assert spent(result) <= EPSILON * (1.0 + 1e-9)
+
+
+def test_an_account_keeps_the_budget_that_was_asked_for(tmp_path: Path) -> None:
+    """Settings of another package's method say another one, up to which the filter of all runs would be raised."""
+    account = tmp_path / "account"
+    settings = private(tmp_path, "Rich", rounds=4, account=str(account))
+    assert verified(run(**settings))
+    with pytest.raises(BudgetError, match="all of epsilon 1 is spent"):
+        run(**settings | {"out": str(tmp_path / "second")})
+    assert run_command_line(["account", "show", str(account)]) == 0
 
 
 # how a run ends, losses and measurements

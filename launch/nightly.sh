@@ -23,7 +23,7 @@ done
 printf '%s s\n' "${times[@]}" | tee "$out/times.txt"
 cd "$root"
 if [ "$audits" != 0 ]; then
-    ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages}.py
+    ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_messages.py
     python -m tests.benchmarks.audit -o "$out/audits" --confidence 0.999999 --times 0.2
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_{radius,certificate}.py
 fi

@@ -16,7 +16,6 @@ from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Measurement
-from admmnet.holder.measurements import gate, minimiser
 from admmnet.methods import fixed
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Method
@@ -31,13 +30,6 @@ from admmnet.types import Matrix, Vector
 from tests.people_runs import write_people
 
 GRAPH = nx.path_graph(2)
-Patch = Callable[[Any, str, Any], None]
-
-
-def unclipped(patch: Patch) -> None:
-    """Take out what holds public inputs to their radius."""
-    patch(gate, "clip", lambda vector, radius: vector)
-    patch(minimiser, "clip_rows", lambda vectors, radius: vectors)
 
 
 def records(n: int, d: int, seed: int = 0) -> tuple[Matrix, Vector]:
@@ -52,15 +44,6 @@ def swapped(X: Matrix, row: Vector) -> Matrix:
     other = X.copy()
     other[0] = row / np.linalg.norm(row) * (1.0 - 2.0**-50)
     return other
-
-
-def found_out(size: int, width: int, length: float) -> tuple[list[Matrix], Vector, Vector]:
-    """Rows of two worlds, the second with a record that a message of this length across it finds; labels; message."""
-    X, y = records(size, width)
-    v = np.random.default_rng(1).standard_normal(width)
-    v -= (v @ X[0]) / (X[0] @ X[0]) * X[0]
-    v /= np.linalg.norm(v)
-    return [swapped(X, v), X], y, v * length
 
 
 def private(folder: Path, records: int = 2000, width: int = 5, **settings: Any) -> dict[str, Any]:

@@ -14,10 +14,9 @@ MODULE = "tests.attacks.attacked_run"
 AGENTS = 3
 
 
-def attacked(monkeypatch: pytest.MonkeyPatch, transport: str, attack: str, *words: str, defended: bool) -> Ended:
-    """Run the command line under attack, with what stops the attack or without it."""
+def attacked(monkeypatch: pytest.MonkeyPatch, transport: str, attack: str, *words: str) -> Ended:
+    """Run the command line under attack."""
     monkeypatch.setenv("ADMMNET_ATTACK", attack)
-    monkeypatch.setenv("ADMMNET_DEFENCE", "on" if defended else "off")
     if transport == "mpi":
         return mpirun(AGENTS, "-m", MODULE, *words)
     return start(sys.executable, "-m", MODULE, *words, "--transport", transport)

@@ -14,7 +14,7 @@ from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
+from admmnet.privacy.events import NoRecords, SubsampledGaussian
 from admmnet.solvers.losses import Logistic
 
 
@@ -82,31 +82,9 @@ class Adaptive(NoisyGD):
         return (yield Asks(asked))
 
 
-class Fraction(DPDSGD):
-    """It plans strong questions in slots of a seventeenth each: a slot lets a whole question through."""
-
-    name = "fraction"
-
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, target)
-        ((event, count),) = own.charges
-        assert isinstance(event, Gaussian)
-        return replace(
-            own, noise=float(own.noise) / 4.0, charges=self.slots(replace(event, sigma=event.sigma / 4.0), count)
-        )
-
-    def slots(self, strong: Gaussian, count: int) -> Any:
-        return ((strong, 1.0 / 17.0),) * count
-
-
-class Negative(Fraction):
-    """It plans them whole, and takes nearly all of them off again."""
-
-    name = "negative"
-
-    def slots(self, strong: Gaussian, count: int) -> Any:
-        almost = replace(strong, sigma=strong.sigma * (1.0 + 1e-9))
-        return (strong, count), (almost, 1 - count)
+# strong questions in slots of a seventeenth each: a slot lets a whole question through; whole, and taken off again
+Fraction = planning(NoisyGD, lambda own: replace(own, charges=((own.charges[0][0], 1.0 / 17.0),) * 20))  # type: ignore
+Negative = planning(NoisyGD, lambda own: replace(own, charges=(*own.charges, (own.charges[0][0], -19))))
 
 
 class Planted(NoisyGD):

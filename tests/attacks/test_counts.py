@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from admmnet.cli import run_command_line
-from tests.attacks.attacked_run import LIAR, MANY
+from tests.attacks.attacked_run import LIAR
 from tests.attacks.launched import AGENTS, attacked, records_of, write_npz_files
 from tests.processes.launch import Ended
 
@@ -33,18 +32,18 @@ def excess(lines: list[dict[str, Any]], records: int) -> float:
     return float(cost / last["total"]["rho"])
 
 
-def attack(patch: pytest.MonkeyPatch, folder: Path, transport: str, claim: str, *, defended: bool) -> Ended:
+def attack(patch: pytest.MonkeyPatch, folder: Path, transport: str, claim: str) -> Ended:
     # seeded, for what is asked is the scale of the noise
     words = f"--algorithm pp-admm --epsilon 5 --rounds 3 --beta 1e-6 --topology complete:{AGENTS} --seed 0 --quiet"
     given = ("run", *write_npz_files(folder), *words.split(), "-o", str(folder / "run"))
-    return attacked(patch, transport, f"counts of {claim}", *given, defended=defended)
+    return attacked(patch, transport, f"counts of {claim}", *given)
 
 
 @pytest.mark.parametrize("claim", ["others", "its own"])
 def test_noise_is_made_for_the_records_that_are_there(
     claim: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = attack(monkeypatch, tmp_path, "mpi", claim, defended=True)
+    ended = attack(monkeypatch, tmp_path, "mpi", claim)
     assert ended.code == 0, ended.err
     for agent, lines in enumerate(ledgers(tmp_path / "run")):
         assert lines[0]["records"] == records_of(agent)
@@ -52,20 +51,8 @@ def test_noise_is_made_for_the_records_that_are_there(
 
 
 def test_the_relay_passes_on_no_word_of_others_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = attack(monkeypatch, tmp_path, "zmq", "others", defended=True)
+    ended = attack(monkeypatch, tmp_path, "zmq", "others")
     assert ended.code == 3, ended.err
     (message,) = ended.messages
     assert f"agent {LIAR} is out of the run: its word SAY is out of form" in message
     assert not (tmp_path / "run").exists()
-
-
-def test_the_attack_works_where_everybody_is_believed_of_everybody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = attack(monkeypatch, tmp_path, "mpi", "others", defended=False)
-    assert ended.code == 0, ended.err
-    for agent, lines in enumerate(ledgers(tmp_path / "run")):
-        if agent != LIAR:
-            assert lines[0]["records"] == MANY
-            assert excess(lines, records_of(agent)) > 1e12
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0  # and nothing shows

@@ -13,7 +13,6 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import GammaMinimiser, HeldNorm
-from admmnet.holder.series import base
 from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
@@ -44,16 +43,13 @@ def minimiser(scale: float) -> GammaMinimiser:
     return GammaMinimiser(np.zeros(D), 0.5, 1e-8, 0.25 * N, 1e-6, scale=scale)
 
 
-def test_no_scale_undoes_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scale_undoes_the_noise() -> None:
     """M-ADMM at a tiny eta: noise of rate |scale| a overflowed, was clipped to 1e150, and times scale is nothing."""
     spread = np.std([asked(minimiser(-1e-100), seed).value for seed in range(8)])
     assert spread == pytest.approx(np.std([asked(minimiser(1.0), seed).value for seed in range(8)]), rel=0.5)
     for scale in (1e-200, -1e-200, 1e300, 0.0):
         with pytest.raises(RequestError, match="scale"):
             minimiser(scale)
-    monkeypatch.setattr(GammaMinimiser, "in_range", lambda self, name, value: True)
-    released = np.array([asked(minimiser(1e-200), seed).value for seed in range(8)])
-    assert float(np.max(np.std(released, axis=0))) < 1e-5, "the noise of the inexact solve alone"
 
 
 TINY, HUGE = 5e-324, 1e300
@@ -73,13 +69,6 @@ EXTREMES: dict[str, Any] = {
 def test_extreme_series_are_refused_before_a_draw(name: str) -> None:
     with pytest.raises(RequestError):
         asked(EXTREMES[name])
-
-
-def test_without_the_range_a_series_has_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "LEAST", 0.0)
-    one, two = (asked(NO_NOISE, seed).value for seed in (1, 2))
-    assert np.array_equal(one, two)
-    assert one.any()
 
 
 def test_a_mark_pays_for_no_threshold() -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from admmnet import RequestError, run
 from admmnet.cli import run_command_line
-from admmnet.holder import door
 from admmnet.solvers import certificate
 from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import LOSSES, Logistic
@@ -23,10 +22,6 @@ from admmnet.types import Matrix, Vector
 
 from . import doors
 from .doors import Target, records
-
-SIZE, WIDTH, RUNS = 60, 6, 4
-LENGTH = 5e3
-"""Norm of the vector that the neighbour makes agent 0's solution: scores of rows along it overflow an exponential."""
 
 
 class Exponential(Logistic):
@@ -49,27 +44,9 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         del LOSSES[name]
 
 
-def endings() -> list[list[str]]:
-    """How runs end whose records lie across the neighbour's vector, and with one record along it."""
-    X, y = records(SIZE, WIDTH)
-    v = np.eye(WIDTH)[0]
-    X[:, 0] = 0.0
-    along, labels = X.copy(), y.copy()
-    along[0], labels[0] = v * (1.0 - 2.0**-50), 1.0
-    settings: dict[str, Any] = {"algorithm": "pp-admm", "epsilon": 0.5, "delta": 1e-5, "rounds": 2, "eta": 1.0}
-    attacked = Target(SIZE, WIDTH, {"loss": "strangers:Exponential"} | settings)
-    worlds = (X, y), (along, labels)
-    return [[attacked.ending(*world, seed, [v * LENGTH])[1] for seed in range(RUNS)] for world in worlds]
-
-
-def test_a_loss_that_raises_at_a_record_meets_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where losses from outside meet records, runs end with the record and with no other."""
+def test_a_loss_that_says_it_is_ours_meets_no_record() -> None:
     with pytest.raises(RequestError, match="is not ours: its code would see records, which are private"):
-        endings()
-    monkeypatch.setattr(door, "_agree", lambda holder, loss: None)
-    out, inside = endings()
-    assert out == [""] * RUNS
-    assert all(text.startswith("RunError") for text in inside)
+        Target(60, 6, {"algorithm": "pp-admm", "loss": "strangers:Exponential"}).party(*records(60, 6), 0)
 
 
 def private(folder: Path, **settings: Any) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet import read_run, run
-from admmnet.errors import CheckFailed, RunError
-from admmnet.holder.outbox import Outbox
+from admmnet.errors import RunError
 from admmnet.methods.agents import Agents, Said
 from admmnet.privacy.events import Event
 from admmnet.record.journal import JOURNAL, Round, read_records, record_bytes
@@ -93,16 +92,6 @@ def test_a_round_is_sent_and_charged_once(method: str, place: Place, wire: Wire)
     assert (folder / "summary.json").exists()
     assert len({round for round, _ in wire.sent}) >= 4, "a gate may say no"
     assert {len(sent) for sent in wire.sent.values()} == {1}, "nothing is sent twice with different bytes"
-
-
-def test_without_an_outbox_a_round_is_sent_twice(place: Place, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests here catch: a door that answers what was answered."""
-    folder = wire.begin(private(place), cut=5)
-    monkeypatch.setattr(Outbox, "known", lambda *asked: False)
-    wire.begin(resumed_config(folder))
-    assert {round for (round, _), sent in wire.sent.items() if len(sent) > 1} == {0}, "then no budget is left"
-    with pytest.raises(CheckFailed, match="round 0 stands behind round 5"):
-        charged(folder)
 
 
 @pytest.mark.parametrize("fault", ["short", "fsync"])

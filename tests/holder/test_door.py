@@ -1,34 +1,25 @@
-"""What the door charges and when, its public bounds, its answers; what is said of faults; nodes and resumed runs."""
+"""What the door charges and when, its public bounds, its answers; what is said of faults."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released, SimulatedHolder
-from admmnet.holder.answers import Measurement
 from admmnet.holder.door import FAILED, answer_all
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks
-from admmnet.methods.base import Facts
-from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.contract import Contract, Promise
-from admmnet.privacy.events import Gaussian, Laplace, NoRecords
+from admmnet.privacy.events import Gaussian, Laplace
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.running.party import Node, Party
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
-from admmnet.types import Vector
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records
 
@@ -302,72 +293,21 @@ def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
     assert door.outbox is None  # otherwise it holds answers that may leave
 
 
-# nodes
-
-
-class Scripted(ConsensusMethod):
-    """Says what it is given; asks what it is given before."""
-
-    name = "scripted"
-
-    def __init__(self, questions: Sequence[Measurement], vector: Vector | None) -> None:
-        facts = Facts(nx.path_graph(2), {0: 9, 1: 9}, D, {})
-        super().__init__(RunConfig(algorithm="admm", beta=1e-8, eta=0.1).sections.method, facts)
-        self.questions, self.vector, self.answers = questions, vector, list[Any]()
-
-    def propose(self, agents: Agents, round: int) -> Asking[Any]:
-        for question in self.questions:
-            self.answers.append((yield Asks([question])))
-        return None if self.vector is None else self.vector[None]
-
-
-def party_of(book: Any, questions: Sequence[Any], vector: Vector | None) -> Party:
-    return Party(Scripted(questions, vector), {0: AgentPlan(0.1)}, [Node(0, door_of(book), book)])
-
-
-def proposed(party: Party, round: int = 0) -> Any:
-    party.propose(round, np.ones(1, dtype=bool))
-    return party.said()[0]
-
-
-@pytest.mark.parametrize(
-    ("asked", "vector", "charged"),
-    [((), np.ones(D), (NoRecords(),)), ((), None, ()), ((ASKED["output"],), np.ones(D), COSTS["output"])],
-    ids=["nothing asked", "nothing said", "asked"],
-)
-def test_a_vector_that_asked_nothing_is_noted_at_no_cost(asked: Any, vector: Any, charged: Any) -> None:
-    party = party_of(book := Book(), asked, vector)
-    assert np.array_equal(proposed(party), vector)
-    assert book.charged == list(charged)
-    assert party.releases == [vector is not None]
-
-
-def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    party = party_of(Book(), (ASKED["output"], replace(ASKED["joining gate"], threshold=1e3)), None)
-    proposed(party)
-    released, no = party.method.answers  # type: ignore[attr-defined]
-    assert released.said.all()
-    assert not no.said.any()
-    assert not no.refused.any()
-    monkeypatch.setattr(Secret, "gaussian", lambda *_: 1 / 0)
-    with pytest.raises(RunError, match=f"^agent 0, round 5: {FAILED}$"):
-        proposed(party, 5)
+# a run that goes on
 
 
 @pytest.mark.parametrize("name", ["held gate", "comparison"])
-def test_what_a_run_that_goes_on_pays_again(name: str) -> None:
+def test_what_a_start_that_goes_on_pays_again(name: str) -> None:
     """A held threshold is nowhere but in the process that drew it; the paper's gate is paid once."""
     no = replace(ASKED[name], threshold=1e3)
     first, second = Book(), Book()
-    before, after = party_of(first, (no,), None), party_of(second, (no,), None)
-    ours, others = before.nodes[0].door, after.nodes[0].door
-    ours.outbox = Outbox()
-    proposed(before)
-    others.marks = ours.marks
-    others.outbox = Outbox({0: ours.outbox.take()}, last=0)
-    proposed(after)
+    before, after = door_of(first), door_of(second)
+    before.outbox = Outbox()
+    assert ask(before, no) is NO
+    after.marks, after.outbox = before.marks, Outbox({0: before.outbox.take()}, last=0)
+    assert ask(after, no) is NO
     assert second.log == []
-    proposed(after, 1)
+    assert ask(after, no, round=1) is NO
     if name == "comparison":
         books = [[e.gate_epsilon for e in book.charged if isinstance(e, Laplace)] for book in (first, second)]
         assert books == [[0.5], [0.0]]

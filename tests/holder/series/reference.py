@@ -89,33 +89,6 @@ def shortened(zeta: Any, C: float) -> Any:
     return zeta / np.maximum(1.0, np.abs(zeta) / C)
 
 
-def exact_logistic(alpha: float, y: float, x: Vector, v: Vector, scale: float) -> float:
-    """(45) by bisection: the new alpha."""
-    margin, weight, p = y * float(x @ v) / scale, float(x @ x) / scale, y * alpha
-    low, high = -800.0, 800.0
-    for _ in range(200):
-        z = 0.5 * (low + high)
-        q = 1.0 / (1.0 + math.exp(-z)) if z > -700.0 else 0.0
-        low, high = (low, z) if z + margin + weight * (q - p) > 0.0 else (z, high)
-    return y / (1.0 + math.exp(-0.5 * (low + high)))
-
-
-def sdca(data: Data, s: Settings, rng: Rng, _: Rng) -> Steps:
-    """Yield (theta, alpha) after each epoch."""
-    X, y, kind, lam = data
-    n, scale = len(X), lam * len(X)
-    alpha, v = np.zeros(n), np.zeros(X.shape[1])
-    for _epoch in range(s.epochs):
-        for i in rng.permutation(n).tolist():
-            if kind == "logistic":
-                new = exact_logistic(alpha[i], y[i], X[i], v, scale)
-            else:
-                new = alpha[i] + step(kind, alpha[i], y[i], X[i], v, scale, 1.0, 0.0)
-            v = v + (new - alpha[i]) * X[i]
-            alpha[i] = new
-        yield v / scale, alpha
-
-
 def dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(48), (49): yield (v, alpha) after each step; an absent record takes none."""
     X, y, kind, lam = data

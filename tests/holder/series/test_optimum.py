@@ -11,7 +11,6 @@ from scipy.optimize import minimize_scalar
 
 from admmnet.holder.problem import Hinge, Problem
 from admmnet.holder.series.simulation import dual, point, primal
-from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
 
 from .records import KINDS, duality_gap, feasible, make_problem, problem, real_problem, rng
@@ -107,23 +106,3 @@ def test_coordinate_steps_without_noise_or_clip_reach_the_optimum(kind: str) -> 
         done = run_primal_dp_scd(p, batch=2, steps=2000, **quiet)
         slope = p.X.T @ p.loss.derivative(p.X @ done.theta, p.y) / 60 / done.scales
         assert np.linalg.norm(slope + 0.05 * done.progress.theta) < 1e-10
-
-
-def test_steps_minimise_their_subproblem() -> None:
-    # (42) over a fine grid of zeta; exact for ridge and hinge, Newton's own model for logistic
-    grid = np.linspace(-3.0, 3.0, 60_001)
-    for seed in range(30):
-        draw = rng(seed, 44)
-        s, w = float(draw.standard_normal()), float(draw.uniform(0.1, 5.0))
-        y, alpha = float(draw.choice([-1.0, 1.0])), float(draw.standard_normal())
-        bend = s * grid + w * grid**2 / 2.0
-        p, q = y * min(max(y * alpha, 0.0), 1.0), min(max(y * alpha, 0.01), 0.99)
-        share = y * (p + grid)
-        models = {
-            ridge_step: -(alpha + grid) * y + (alpha + grid) ** 2 / 2.0 + bend,
-            hinge_step: np.where((share >= -1e-9) & (share <= 1.0 + 1e-9), -share, np.inf) + bend,
-            logistic_step: (y * math.log(q / (1.0 - q)) + s) * grid + (1.0 / (q * (1.0 - q)) + w) * grid**2 / 2.0,
-        }
-        args = (np.array([alpha]), np.array([y]), np.array([s]), np.array([w]))
-        for step, model in models.items():
-            assert step(*args)[0] == pytest.approx(grid[np.argmin(model)], abs=2e-4)

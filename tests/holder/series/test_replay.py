@@ -17,7 +17,6 @@ from .runs import (
     run_dp_scd,
     run_dp_sgd,
     run_primal_dp_scd,
-    run_sdca,
     run_seq_dp_scd,
     run_sgd,
     run_song_sgd,
@@ -84,7 +83,6 @@ CASES: dict[str, Case] = {
         kinds=KINDS[:2],
         near=WIDE,
     ),
-    "sdca": Case(run_sdca, reference.sdca, {"epochs": 7}, "dual"),
     **{f"dp-sgd {sampling}": descent(sampling, **DUAL, learning_rate=0.5) for sampling in SAMPLINGS},
     **{f"sgd {sampling}": descent(sampling, batch=4, learning_rate=0.5, steps=25) for sampling in SAMPLINGS},
     **{f"sgd by records {sampling}": descent(sampling, **SINGLE) for sampling in SAMPLINGS[1:]},
@@ -118,5 +116,3 @@ def test_it_follows_the_reference(name: str, kind: str, sparse: bool) -> None:
     np.testing.assert_allclose(done.theta, released, rtol, atol)
     if name.startswith("song") and "constant" not in name:
         assert np.max(np.linalg.norm(path, axis=1)) == pytest.approx(2.0)  # on the ball at least once
-    if name == "sdca":
-        assert done.work == 7 * N

@@ -7,7 +7,6 @@ somebody plans changed starts (docs/proofs.md, Theorem 31).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,12 @@ import pytest
 from admmnet import read_run, run
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.privacy.budget import empty
-from admmnet.privacy.contract import Contract, Promise
-from admmnet.privacy.events import DiscreteGaussian
-from admmnet.privacy.filters import Filter
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.record.reader import check_account
 from tests.interrupted_runs import Place
 from tests.people_runs import write_people
-from tests.privacy.accounts import header_of, opened
 from tests.privacy.ledgers import Change, chained, parsed, put
 
 from .doors import private
@@ -121,39 +117,6 @@ def test_a_forged_header_is_refused(place: Place) -> None:
 
 def kappa_of(lines: list[dict[str, Any]]) -> float:
     return float(lines[0]["account_filter"]["kappa"])
-
-
-def sums(kappa: float) -> DiscreteGaussian:
-    """An integer sum that costs next to nothing of mu^2, and about this much of (P10)."""
-    grid = 2.0**-16
-    return DiscreteGaussian(1e-3, 1.0, grid, round(24.0 * kappa / grid**2))
-
-
-@pytest.mark.parametrize(("share", "raised", "fits"), [(0.5, 1.0, True), (0.5, 6.0, False), (0.005, 6.0, True)])
-def test_a_resumed_run_charges_at_most_what_the_account_now_lets_through(
-    share: float, raised: float, fits: bool, tmp_path: Path
-) -> None:
-    """The planned sum fits the header; the limit for discrete noise fell to e^-5 of itself when epsilon became 6."""
-    limit = Filter.keeping(1.0, 1e-4, kappa=3e-8)
-    event = sums(share * limit.kappa)
-    contract = Contract(Promise(1.0, 1e-4), limit, limit)
-    header = replace(header_of(limit), contract=contract, noise="private", mode="private")
-    account = opened(tmp_path)
-    account.filter = account.began = limit
-    ledger = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=account)
-    ledger.charge(0, event)
-    since = Journaled().then(ledger.take())  # a crash has kept it from both
-    ledger.close(commit=False)
-    other = opened(tmp_path, epsilon=raised)
-    assert other.filter is not None
-    promised = Contract(Promise(raised, 1e-4), other.filter, other.filter)
-    other.begin(replace(header_of(other.filter), contract=promised))
-    other.close()
-    began = audit.read(tmp_path / "agent-000.jsonl", account=True).starts[0].previous
-    again = type(account)(tmp_path, 0, 70, 1.0, 1e-4, since=began)
-    resumed = Ledger(LedgerFile(tmp_path / "ledger.jsonl", durable=True), header, account=again, since=since)
-    assert (resumed.void, resumed.events) == ((None, 1) if fits else ((0, 0), 0))
-    resumed.close()
 
 
 # changed starts

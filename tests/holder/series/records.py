@@ -10,7 +10,6 @@ from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.types import Matrix, Vector
-from tests.real_sets import folder_of
 
 KINDS = ("squared", "logistic", "hinge")
 
@@ -57,11 +56,3 @@ def csr(X: Matrix) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(X)
-
-
-def real_problem(name: str, kind: str, regularisation: float, most: int) -> Problem:
-    """First training records of a data set."""
-    from admmnet.data import DataSettings, load
-
-    X, y = load(DataSettings(data=name, data_dir=folder_of(name)), 1, [0]).shards[0]
-    return make_problem(np.ascontiguousarray(X[:most]), y[:most].copy(), kind, regularisation)

@@ -1,4 +1,4 @@
-"""The series as functions of a problem and two generators, and their replay beside the plain reference."""
+"""The series as functions of a problem and two generators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from admmnet.holder.series.simulation import run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.types import Vector
 
-from . import reference
 from .records import rng
 
 Observer = Callable[[int, Vector], None]
@@ -69,29 +68,3 @@ run_sgd = partial(carried_out, GradientSteps, "theta", sampling="shuffled")
 run_song_sgd = partial(carried_out, disjoint, "theta")
 run_banco = partial(carried_out, OnlineSteps, "w")
 run_sdca = partial(carried_out, ExactPasses, "theta")
-
-
-def replayed(
-    run: Callable[..., Done],
-    plain: Callable[..., Any],
-    p: Problem,
-    /,
-    *,
-    rows: Any = None,
-    rtol: float = 0.0,
-    atol: float = 1e-11,
-    **settings: Any,
-) -> tuple[Done, list[Vector], Any]:
-    """Run a series and its reference (on ``rows`` instead of p's, if given) on the same draws, and compare every step.
-
-    Returns the run, what it released, and the second thing that the reference yields with its last step.
-    """
-    path: list[Vector] = []
-    done = run(p, observe=recorded(path), **settings)
-    X = p.X if rows is None else rows
-    X = X.toarray() if hasattr(X, "toarray") else X
-    data = reference.Data(np.asarray(X), p.y, p.loss.name, p.regularisation)
-    expected = plain(data, reference.Settings(**settings), rng(1), rng(2))
-    released, ends = zip(*((step.copy(), end.copy()) for step, end in expected), strict=True)
-    np.testing.assert_allclose(path, released, rtol=rtol, atol=atol)
-    return done, path, ends[-1]

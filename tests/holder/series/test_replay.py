@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from admmnet.types import Vector
+
 from . import reference
 from .records import KINDS, csr, make_problem, records, rng
 from .runs import (
     Done,
-    replayed,
+    recorded,
     run_banco,
     run_dp_scd,
     run_dp_sgd,
@@ -107,12 +109,14 @@ def test_it_follows_the_reference(name: str, kind: str, sparse: bool) -> None:
     X, y = records(kind, N, D, 3)
     X[4] = 0.0  # an absent record
     p, norms = make_problem(csr(X) if sparse else X, y, kind, case.regularisation), np.linalg.norm(X, axis=0)
-    scaled = case.run is run_primal_dp_scd
-    rows = X / norms if scaled else None
-    done, path, end = replayed(case.run, case.plain, p, rows=rows, rtol=rtol, atol=atol, **case.settings)
-    np.testing.assert_allclose(getattr(done, case.kept), end, rtol, atol)
+    scaled, path = case.run is run_primal_dp_scd, list[Vector]()
+    done = case.run(p, observe=recorded(path), **case.settings)
+    data = reference.Data(X / norms if scaled else X, p.y, p.loss.name, p.regularisation)
+    steps = case.plain(data, reference.Settings(**case.settings), rng(1), rng(2))
+    released, ends = zip(*((step.copy(), end.copy()) for step, end in steps), strict=True)
+    np.testing.assert_allclose(path, released, rtol, atol)
+    np.testing.assert_allclose(getattr(done, case.kept), ends[-1], rtol, atol)
     scale = norms if scaled else p.scale if case.run in (run_dp_scd, run_seq_dp_scd) else 1.0
-    released = end if case.run is run_banco else path[-1] / scale
-    np.testing.assert_allclose(done.theta, released, rtol, atol)
+    np.testing.assert_allclose(done.theta, ends[-1] if case.run is run_banco else path[-1] / scale, rtol, atol)
     if name.startswith("song") and "constant" not in name:
         assert np.max(np.linalg.norm(path, axis=1)) == pytest.approx(2.0)  # on the ball at least once

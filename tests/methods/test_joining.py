@@ -180,7 +180,9 @@ def test_no_agent_exceeds_its_budget_and_three_questions(
                 assert (entry["joined_at"], questions, relayed) == (0, [], [])
                 continue
             assert len(questions) == (1 if name == "yes" else len(ASKED_IN))
-            n = plan.data.counts[i]
+            gate, n = plan.agents[i].noise.gate, plan.data.counts[i]
+            planned = [count for event, count in plan.agents[i].charges if getattr(event, "sigma", None) == gate]
+            assert planned == [len(ASKED_IN)]
             assert {event.sensitivity for event in questions} == {2.0 / n * (1.0 + 1e-9 + 2e-5)}
             if name == "no":
                 assert entry["rho"] == pytest.approx(sum(e.sensitivity**2 / e.sigma**2 / 2 for e in questions))

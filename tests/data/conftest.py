@@ -33,11 +33,6 @@ def write(tmp_path: Path) -> Write:
     return put
 
 
-def below(path: str) -> str:
-    """Data folder of a set's file, DIR of DIR/NAME/FILE."""
-    return str(Path(path).parents[1])
-
-
 def every(data: str, agents: int = 1, **others: Any) -> Records:
     """Shards of all agents."""
     return load(DataSettings(data=data, **others), agents, range(agents))

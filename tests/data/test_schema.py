@@ -317,15 +317,14 @@ def test_spellings_are_those_of_texts_in_parquet_files_and_frames(admmnet: Admmn
     np.testing.assert_array_equal(rows_of({"own": {0: frame[:30], 1: frame[30:]}}, 2, split="shards", schema=schema), X)
 
 
-@pytest.mark.parametrize(
-    "values", [{"pool": ["1.234", 1.234, "5,5"]}, {"own": (["1.234", 2, "5,5"], [1.234, 7.0])}], ids=["pool", "shards"]
-)
-def test_numbers_beside_texts_of_numbers_are_not_guessed(values: dict[str, Any]) -> None:
+def test_numbers_beside_texts_of_numbers_are_not_guessed() -> None:
+    def frame(*cells: Any) -> pd.DataFrame:
+        return pd.DataFrame({"a": cells, "y": [0, 1, 1][: len(cells)]})
+
     columns = {"a": {"kind": "numeric", "low": 0, "high": 9000}}
     schema = {"label": "y", "columns": columns, "decimal": ",", "thousands": "."}
-    frames = [pd.DataFrame({"a": a, "y": [0, 1, 1][: len(a)]}) for a in values.get("own", values.values())]
-    whole = "pool" in values
-    given = Given("frame", frames[0]) if whole else Given("frame", own=dict(enumerate(frames)))
-    settings = DataSettings(data="frame", no_test=True, schema=schema, split="iid" if whole else "shards")
-    with pytest.raises(RequestError, match="holds numbers and texts of numbers; decimal = ','"):
-        given.load(settings, len(frames), [0])
+    shards = Given("frame", own={0: frame("1.234", 2, "5,5"), 1: frame(1.234, 7.0)})
+    for given, split in ((Given("frame", frame("1.234", 1.234, "5,5")), "iid"), (shards, "shards")):
+        settings = DataSettings(data="frame", no_test=True, schema=schema, split=split)
+        with pytest.raises(RequestError, match="holds numbers and texts of numbers; decimal = ','"):
+            given.load(settings, 2, [0])

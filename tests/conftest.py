@@ -40,21 +40,14 @@ def mix(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep downloaded sets apart from the user's."""
+def variables_only_where_asked_for(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep downloaded sets apart from the user's, and take variables away.
+
+    A test that reads real sets passes their folder on. pytest-xdist sets a width of lines, and so does readline, which
+    pytest may have loaded, behind the back of ``os.environ``: children alone see that.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def variables_only_where_asked_for() -> Iterator[None]:
-    """Take variables away: a test that reads real sets passes their folder on; pytest-xdist sets a width of lines.
-
-    So does readline, which pytest may have loaded, behind the back of ``os.environ``: children alone see that.
-    """
-    os.unsetenv("COLUMNS")
-    with pytest.MonkeyPatch.context() as patch:
         patch.delenv(ENVIRONMENT, raising=False)
         patch.delenv("COLUMNS", raising=False)
         os.unsetenv("COLUMNS")  # readline sets it for other processes alone

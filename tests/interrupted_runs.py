@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ class Place:
         return run(resumed_config(folder, settings)).folder
 
 
-class FixedStreams(Mapping[Purpose, np.random.Generator]):
+class FixedStreams(dict[Purpose, np.random.Generator]):
     """Noise of an agent that its number, the purpose and the round fix, in whichever process it is drawn."""
 
     round = BEFORE
@@ -61,12 +60,6 @@ class FixedStreams(Mapping[Purpose, np.random.Generator]):
     def __getitem__(self, purpose: Purpose) -> np.random.Generator:
         now = self.round
         return self._made.setdefault((purpose, now), np.random.default_rng([self._agent, purpose, now - BEFORE]))
-
-    def __iter__(self) -> Iterator[Purpose]:
-        return iter(Purpose)
-
-    def __len__(self) -> int:
-        return len(Purpose)
 
 
 def fix_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -48,13 +49,6 @@ class Mutant(NamedTuple):
     text: str
 
 
-class Suite(NamedTuple):
-    """Mutants and the tests that shall kill them."""
-
-    tests: list[str]
-    mutants: list[Mutant]
-
-
 def hand_made(file: Path) -> Iterator[Mutant]:
     """Mutants of a file; each can be made."""
     for name, (path, old, new) in runpy.run_path(str(file))["MUTANTS"].items():
@@ -69,29 +63,26 @@ def hand_made(file: Path) -> Iterator[Mutant]:
 def edits(text: str) -> Iterator[tuple[int, int, str]]:
     """Where operators and constants of a module begin and end, and what each becomes."""
     lines = text.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
 
     def place(line: int | None, column: int | None) -> int:
         assert line is not None
-        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+        return sum(map(len, lines[: line - 1])) + len(lines[line - 1].encode()[:column].decode())
 
     for node in ast.walk(ast.parse(text)):
-        pairs: list[tuple[ast.expr, ast.expr]] = []
+        operands: list[ast.expr] = []
         match node:
             case ast.Compare():
-                pairs = list(zip([node.left, *node.comparators], node.comparators, strict=False))
+                operands = [node.left, *node.comparators]
             case ast.BinOp():
-                pairs = [(node.left, node.right)]
+                operands = [node.left, node.right]
             case ast.BoolOp():
-                pairs = list(zip(node.values, node.values[1:], strict=False))
+                operands = node.values
             case ast.Constant(value=bool() | int() | float() as value):
                 begin, end = place(node.lineno, node.col_offset), place(node.end_lineno, node.end_col_offset)
                 if text[begin:end][:1] in "0123456789.TF":  # within texts with values, older versions miscount
                     new = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else None
                     yield begin, end, repr((value * 1.25 or 1.0) if new is None else new)
-        for left, right in pairs:
+        for left, right in pairwise(operands):
             begin, end = place(left.end_lineno, left.end_col_offset), place(right.lineno, right.col_offset)
             found = OPERATOR.search(text[begin:end])
             if found and "not" not in text[begin:end]:
@@ -145,46 +136,37 @@ def first_failure(checkout: Path, tests: list[str]) -> str | None:
     return None if code == 0 else failed[1] if failed else f"exit {code} of pytest"
 
 
-def survivors(suites: list[Suite], jobs: int, folder: Path) -> int:
-    """Try all mutants, some at once, each in a checkout of its own; say how each ends."""
+def survivors(suites: list[tuple[list[str], list[Mutant]]], jobs: int, folder: Path) -> int:
+    """Try the mutants of all suites, some at once, each in a checkout of its own; say how each ends."""
     checkouts: SimpleQueue[Path] = SimpleQueue()
     unlike = shutil.ignore_patterns(".venv", ".git", "runs", "site", "__pycache__", ".*_cache")
     for job in range(jobs):
         checkouts.put(shutil.copytree(ROOT, folder / str(job), ignore=unlike))
 
-    def attempt(tests: list[str], mutant: Mutant | None) -> str | None:
+    def attempt(tests: list[str], mutant: Mutant | None = None) -> str | None:
         checkout = checkouts.get()
         try:
-            if mutant is None:
-                return first_failure(checkout, tests)
-            file = checkout / "admmnet" / mutant.path
-            whole = file.read_text(encoding="utf-8")
-            file.write_text(mutant.text, encoding="utf-8")
-            try:
-                return first_failure(checkout, tests)
-            finally:
-                file.write_text(whole, encoding="utf-8")
+            if mutant is not None:
+                (checkout / "admmnet" / mutant.path).write_text(mutant.text, encoding="utf-8")
+            return first_failure(checkout, tests)
         finally:
+            if mutant is not None:
+                shutil.copy(ROOT / "admmnet" / mutant.path, checkout / "admmnet" / mutant.path)
             checkouts.put(checkout)
 
-    pool = ThreadPoolExecutor(jobs)
+    pool, left = ThreadPoolExecutor(jobs), 0
     try:
-        tried: list[tuple[Suite, Future[str | None], list[Future[str | None]]]] = [
-            (
-                suite,
-                pool.submit(attempt, suite.tests, None),
-                [pool.submit(attempt, suite.tests, m) for m in suite.mutants],
-            )
-            for suite in suites
+        tried = [
+            (tests, mutants, pool.submit(attempt, tests), [pool.submit(attempt, tests, one) for one in mutants])
+            for tests, mutants in suites
         ]
-        left = 0
-        for suite, whole, ends in tried:
+        for tests, mutants, whole, ends in tried:
             if failed := whole.result():
-                print(f"{' '.join(suite.tests)}: fail without a mutant: {failed}", flush=True)
-            for mutant, end in zip(suite.mutants, ends, strict=True):
+                print(f"{' '.join(tests)}: fail without a mutant: {failed}", flush=True)
+            for mutant, end in zip(mutants, ends, strict=True):
                 print(f"{mutant.path}: {mutant.name}: {end.result() or 'SURVIVES'}", flush=True)
             alive = sum(end.result() is None for end in ends)
-            print(f"{' '.join(suite.tests)}: {len(ends) - alive} of {len(ends)} killed", flush=True)
+            print(f"{' '.join(tests)}: {len(ends) - alive} of {len(ends)} killed", flush=True)
             left += alive + (failed is not None)
         return left
     finally:
@@ -207,12 +189,10 @@ def main() -> int:
     if (asked.what is None) == bool(asked.tests) or (asked.random and not asked.tests):
         parser.error("name the mutants or the package, and the tests; or nothing, for all tests/*/mutants.py")
     if asked.random:
-        suites = [Suite(asked.tests, random_ones(asked.what, asked.random, asked.seed))]
-    elif asked.tests:
-        suites = [Suite(asked.tests, list(hand_made(Path(asked.what))))]
+        suites = [(asked.tests, random_ones(asked.what, asked.random, asked.seed))]
     else:
-        files = sorted((ROOT / "tests").glob("*/mutants.py"))
-        suites = [Suite([f"tests/{file.parent.name}"], list(hand_made(file))) for file in files]
+        files = [Path(asked.what)] if asked.tests else sorted((ROOT / "tests").glob("*/mutants.py"))
+        suites = [(asked.tests or [f"tests/{file.parent.name}"], list(hand_made(file))) for file in files]
     with tempfile.TemporaryDirectory() as folder:
         return int(survivors(suites, asked.jobs, Path(folder)) > 0)
 

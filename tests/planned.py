@@ -13,7 +13,6 @@ from admmnet.methods import METHODS, fixed
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts, Method
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Draft, Target
 from admmnet.privacy.contract import Contract, Promise
@@ -105,16 +104,12 @@ def calibrated(
 
 def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | None:
     """Noise at a nominal budget, None where it cannot be calculated; the budget is nobody's."""
-    method: Method = alone(n, m, settings)
-    draft: Draft[Any] | None = None
-    if isinstance(method, PPADMM):
-        draft = method._draft(n, m, method.share(0), rho)
-    elif isinstance(method, Rival):
-        draft = method._draft(n, m, m, rho)
+    method: Any = alone(n, m, settings)
+    shares = (method.share(0),) if isinstance(method, PPADMM) else (m,)
+    draft: Draft[Any] | None = method._draft(n, m, *shares, rho)
     if draft is None:
         return None
-    contract = contract_for(1.0, 0.5, draft.charges, str(settings.method))
-    return Planned(draft.noise, m, draft.charges, contract)
+    return Planned(draft.noise, m, draft.charges, contract_for(1.0, 0.5, draft.charges, str(settings.method)))
 
 
 def decided(

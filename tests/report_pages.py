@@ -60,8 +60,7 @@ def copy(source: Path, folder: Path) -> Path:
 
 def damaged(source: Path, folder: Path) -> Path:
     """Copy with one sigma changed by hand."""
-    copy(source, folder)
-    file = folder / "ledger" / "agent-002.jsonl"
+    file = copy(source, folder) / "ledger" / "agent-002.jsonl"
     lines = file.read_bytes().split(b"\n")
     line = json.loads(lines[2])
     line["parameters"]["sigma"] *= 2
@@ -75,14 +74,10 @@ def hostile(source: Path, folder: Path) -> Path:
     copy(source, folder)
     for agent in range(5):
         rechained(folder, agent, lambda header: header.update(algorithm=HOSTILE, admmnet=HOSTILE))
-    rewrite(
-        folder,
-        lambda summary: (
-            summary.update(algorithm=HOSTILE, topology=HOSTILE, notes=[HOSTILE]),
-            summary["data"].update(name=HOSTILE),
-            summary["versions"].update({HOSTILE: HOSTILE}),
-        ),
-    )
+    summary = summary_of(folder)
+    summary |= {"algorithm": HOSTILE, "topology": HOSTILE, "notes": [HOSTILE]}
+    summary["data"]["name"] = summary["versions"][HOSTILE] = HOSTILE
+    put_summary(folder, summary)
     config = folder / "config.toml"
     text = config.read_text(encoding="utf-8")
     assert 'split = "zipf:1.5"' in text

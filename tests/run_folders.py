@@ -53,11 +53,9 @@ def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
         (folder / name).unlink()
     for ledger in (folder / "ledger").iterdir():
         _keep_rounds(ledger, rounds + 1)
-    lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines(keepends=True)
-    whole = 1 + rounds * (1 + agents)
-    (folder / "metrics.csv").write_text(
-        "".join(lines[: whole + 1]) + "".join(lines[whole + 1 : whole + 2])[:7], encoding="utf-8"
-    )
+    lines, whole = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines(keepends=True), 1 + agents
+    torn = "".join(lines[: rounds * whole + 2]) + lines[rounds * whole + 2][:7]
+    (folder / "metrics.csv").write_text(torn, encoding="utf-8")
     return folder
 
 
@@ -68,18 +66,14 @@ def with_away(source: Path, folder: Path, *, agent: int, round: int) -> Path:
     _keep_rounds(folder / name, round)
     summary = summary_of(folder)
     del summary["ledgers"][name]
-    told = ("agent", "records", "degree", "releases", "test_error")
-    entry = {
-        key: value if key in told else None
-        for key, value in summary["per_agent"][agent].items()
-        if key not in ("asked", "yes", "silent")
-    }
-    summary["per_agent"][agent] = entry
-    others = [i for i in range(summary["agents"]) if i != agent]
-    starts = zip((0, 1), ([*range(summary["agents"])], others), (0, round), ("", "agent gone"), strict=True)
+    told, never = ("agent", "records", "degree", "releases", "test_error"), ("asked", "yes", "silent")
+    entry = summary["per_agent"][agent].items()
+    summary["per_agent"][agent] = {key: value if key in told else None for key, value in entry if key not in never}
+    everybody = [*range(summary["agents"])]
+    others = [i for i in everybody if i != agent]
     summary["starts"] = [
-        {"number": number, "members": members, "round": first, "rule": "go on", "cause": cause}
-        for number, members, first, cause in starts
+        {"number": 0, "members": everybody, "round": 0, "rule": "go on", "cause": ""},
+        {"number": 1, "members": others, "round": round, "rule": "go on", "cause": "agent gone"},
     ]
     summary["away"] = {str(agent): [f"{round}-{summary['rounds'] - 1}"]}
     summary["transport"] = "zmq"

@@ -1,42 +1,35 @@
-"""The house: a package imports from those before it in the list, never from those behind; no circles."""
+"""The house: imports follow the packages' order without circles; what pyproject.toml says of it is true."""
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
+from tests.doc_pages import ROOT, section
+
+PACKAGE = ROOT / "admmnet"
 FOUNDATION = {
-    *("errors", "gone", "log", "files", "types", "forms", "form_errors"),
-    *("rng", "version", "settings", "registry"),
+    *("errors", "gone", "log", "files", "types", "forms", "form_errors", "rng", "version", "settings", "registry")
 }
-ORDER = (
-    *(
-        "identity",
-        "solvers",
-        "graph",
-        "privacy",
-        "masking",
-        "holder",
-        "data",
-        "methods",
-        "transport",
-        "faults",
-        "config",
-    ),
-    *("record", "evidence", "predict", "running", "report", "library", "estimators", "auditing", "experiments"),
-    *("papers", "cli"),
+"""Single modules, from which all may import."""
+ORDER = re.findall(
+    r"`(\w+)`", section("contributing.md", "Layers").partition("\nsingle modules, ")[2].partition(". ")[0]
 )
-"""Lowest first, as docs/contributing.md lists them."""
+"""Packages, lowest first, as the page lists them."""
 
 
 def imported(path: Path) -> Iterator[str]:
     """Modules of the package that a file imports, anywhere in it, also for types alone."""
     for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -44,11 +37,7 @@ def imported(path: Path) -> Iterator[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_module":
             names = [ast.unparse(node.args[0]).strip("'f\"").partition("{")[0].rstrip(".")]
-        else:
-            continue
-        for name in names:
-            if name.startswith("admmnet."):
-                yield name
+        yield from (found for found in names if found.startswith("admmnet."))
 
 
 def module_of(name: str) -> str:
@@ -74,11 +63,8 @@ def room(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_every_package_has_its_place() -> None:
-    assert {room(name) for name in FILES if "." in name} == FOUNDATION | set(ORDER)
-
-
 def test_imports_follow_the_order() -> None:
+    assert {room(name) for name in FILES if "." in name} == FOUNDATION | set(ORDER), "each package has its place"
     rank = {name: place for place, name in enumerate(ORDER)} | dict.fromkeys(FOUNDATION, -1)
     against = {
         f"{path.relative_to(PACKAGE)} imports {module_of(name)}"
@@ -96,3 +82,29 @@ def test_no_circle_among_modules(package: str) -> None:
         name: {module_of(found) for found in imported(path)} & inside.keys() - {name} for name, path in inside.items()
     }
     TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ABOUT: dict[str, Any] = PROJECT["project"]
+
+
+def test_the_versions_are_those_that_are_said_and_the_code_is_in_the_oldest_grammar() -> None:
+    lines = "\n".join(ABOUT["classifiers"])
+    minors = list(map(int, re.findall(r"^Programming Language :: Python :: 3\.(\d+)$", lines, re.MULTILINE)))
+    assert minors == list(range(minors[0], minors[-1] + 1))
+    assert ABOUT["requires-python"] == f">=3.{minors[0]}"
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py3{minors[0]}"
+    assert sys.version_info[1] in minors, "the tests pass with a version that the classifiers do not name"
+    for path in PACKAGE.rglob("*.py"):
+        ast.parse(path.read_bytes(), str(path), feature_version=(3, minors[0]))
+
+
+def test_the_citation_is_of_this_version_and_on_the_page_and_names_somebody_and_no_machine() -> None:
+    citation, page = PROJECT["tool"]["citation"], (ROOT / "docs/references.md").read_text(encoding="utf-8")
+    assert (citation["version"], citation["authors"]) == (ABOUT["version"], ABOUT["authors"])
+    told = [f"{key}: {citation[key]}" for key in ("cff-version", "message", "type", "version")]
+    told += [f'title: "{citation["title"]}"', f"  - name: {citation['authors'][0]['name']}"]
+    assert [line for line in told if f"\n{line}\n" not in page] == []
+    assert all(author["name"] for author in ABOUT["authors"])
+    for address in ABOUT.get("urls", {}).values():
+        assert re.match(r"https://[\w-]+(\.[\w-]+)*\.(org|com|io|net)/", address), address

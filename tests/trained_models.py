@@ -22,8 +22,7 @@ SCHEMA: dict[str, Any] = {
     },
 }
 OPEN: dict[str, Any] = {
-    "label": "sick",
-    "drop": ["id"],
+    **{name: SCHEMA[name] for name in ("label", "drop")},
     "columns": {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}},
 }
 """The same columns, all read from the rows."""
@@ -35,9 +34,8 @@ def people(path: Path, rows: int, seed: int, youngest: int, oldest: int, *, labe
     ages[:2] = youngest, oldest
     lines = ["id,age,ward" + ",sick" * label]
     for k, age in enumerate(ages.tolist()):
-        ward = "abc"[k % 3]
-        sick = age + 30 * (ward == "a") + generator.normal(0, 10) > 70
-        lines.append(f"{k},{age},{ward}" + (",yes" if sick else ",no") * label)
+        sick = age + 30 * (k % 3 == 0) + generator.normal(0, 10) > 70
+        lines.append(f"{k},{age},{'abc'[k % 3]}" + (",yes" if sick else ",no") * label)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

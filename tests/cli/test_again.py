@@ -20,23 +20,22 @@ from admmnet.transport.zmq.member import RunEnded
 from tests.command_runs import Admmnet
 from tests.transport.test_network_file import plain
 
-ENDED = StartEnded("a line was cut")
-
 
 def settings(folder: Path, **others: Any) -> RunConfig:
     how: dict[str, Any] = {"algorithm": "pp-admm", "seed": 1, "transport": "zmq", "agents": 3, "topology": "ring:3"}
     return RunConfig(**(how | {"out": str(folder)} | others))
 
 
-def starts(folder: Path) -> Starts:
+def test_a_fault_ends_a_start_and_an_unfinished_run_goes_on(tmp_path: Path) -> None:
     member: Any = SimpleNamespace(quit=lambda error: None)
-    return Starts(member, HostJournal(folder, 0, 3, seeded=True), folder)
-
-
-def test_a_fault_ends_a_start_and_the_run_goes_on(tmp_path: Path) -> None:
-    assert starts(tmp_path).ended(settings(tmp_path), ENDED).out == str(tmp_path)
+    starts = Starts(member, HostJournal(tmp_path, 0, 3, seeded=True), tmp_path)
+    assert starts.ended(settings(tmp_path), StartEnded("a line was cut")).out == str(tmp_path)
     with pytest.raises(RunEnded):
-        starts(tmp_path).ended(settings(tmp_path), RunEnded("agent 1 was asked for too much", 2))
+        starts.ended(settings(tmp_path), RunEnded("agent 1 was asked for too much", 2))
+    for name in ("config.toml", "summary.json"):
+        (tmp_path / name).touch()
+    with pytest.raises(RequestError, match="finished"):
+        starts.ended(settings(tmp_path), StartEnded("a line was cut"))
 
 
 def test_what_an_agent_says_of_its_settings_is_what_was_given(tmp_path: Path) -> None:
@@ -55,13 +54,6 @@ def test_what_an_agent_says_of_its_settings_is_what_was_given(tmp_path: Path) ->
         own = HostJournal(tmp_path, 0, 3, seeded=False)
     assert said[0] == said[1]
     assert said[0]["beta"] == setting("auto")
-
-
-def test_a_finished_run_does_not_go_on(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("")
-    (tmp_path / "summary.json").write_text("")
-    with pytest.raises(RequestError, match="finished"):
-        starts(tmp_path).ended(settings(tmp_path), ENDED)
 
 
 def test_an_agent_that_has_finished_says_so(baseline: Path, admmnet: Admmnet) -> None:

@@ -1,4 +1,4 @@
-"""admmnet baseline: tables, JSON, refusals, dry runs, mpirun and what is imported."""
+"""admmnet baseline: tables, refusals, dry runs, mpirun, imports; and other commands on what it leaves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import math
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from admmnet.data import DataSettings, load
 from admmnet.methods import single_sites
 from tests.command_runs import Admmnet
+from tests.people_runs import summary_of, write_people
 from tests.processes.launch import mpirun
+from tests.trained_models import table_of
 
 from .conftest import COMMON
 
@@ -23,24 +27,16 @@ from .conftest import COMMON
 def test_table_and_json(name: str, people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     own = ("--method", "published") if name == "primal-dp-scd" else ()
     printed = admmnet.ok("baseline", name, "--data", people, *COMMON, *own, "-o", tmp_path / "run")
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    rows = [line.split() for line in printed.out.splitlines()]
-    (cells,) = (row for row in rows if row and row[0] == "225")
+    summary = summary_of(tmp_path / "run")
+    (cells,) = (row for line in printed.out.splitlines() if (row := line.split())[:1] == ["225"])
     assert len(cells) == 9
-    assert cells[1] == "5"
-    assert cells[3] == f"{summary['steps']:,}"
-    assert cells[-1] == f"{100 * summary['test_error']['consensus']:.2f}%"
-    private = name not in ("sdca", "sgd")
+    error = f"{100 * summary['test_error']['consensus']:.2f}%"
+    assert (cells[1], cells[3], cells[-1]) == ("5", f"{summary['steps']:,}", error)
+    private = name != "sdca"
     assert (cells[6] == "-") == (not private or name == "primal-dp-scd")  # no figure covers scaled columns
-    relation = summary["privacy"]["adjacency"]
-    assert (f", {relation}" if private else "privacy:    none") in printed.out
+    assert (f", {summary['privacy']['adjacency']}" if private else "privacy:    none") in printed.out
     assert printed.err.count("note: ") == len(summary["notes"]) > 0
     assert ("a seeded run is a simulation" in printed.err) == private
-    again = admmnet.ok("baseline", name, tmp_path / "run" / "config.toml", "--json", "-o", tmp_path / "two").out
-    figures = json.loads(again)
-    assert figures == json.loads((tmp_path / "two" / "summary.json").read_text())
-    for key in ("test_error", "privacy", "ledgers", "steps", "baseline"):
-        assert figures[key] == summary[key], key
 
 
 def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmnet) -> None:
@@ -52,7 +48,7 @@ def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmne
     words = ("--data", tmp_path / "own.csv", "--label", "y", "--positive", "yes", "--seed", "3", "--batch", "7")
     own = ("--no-test", "--record-epsilon", "alpha", "--delta", "1e-3")
     admmnet.ok("baseline", "song-sgd", *words, *own, "--epsilon", "1", "-o", tmp_path / "run")
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    summary = summary_of(tmp_path / "run")
     few = int((alphas == 0.25).sum())
     assert summary["steps"] == math.ceil(few / 7) + math.ceil((200 - few) / 7)
     assert summary["data"]["features"] == 3  # a, b, intercept
@@ -69,18 +65,14 @@ def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmne
 
 
 def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
-    shown = admmnet.ok("baseline", "--help").out
-    for name in single_sites():
-        assert name in shown
-    assert "--batch" not in shown
-    shown = admmnet.ok("baseline", "dp-scd", "--help").out
-    assert "--learning-rate" not in shown
-    for flag in ("--batch", "--epochs", "--clip", "--no-dual-noise", "--dry-run", "--epsilon", "--data", "-o"):
-        assert flag in shown, flag
-    for flag in ("--topology", "--agents", "--rounds", "--gate", "--answer", "--transport", "--algorithm"):
-        assert f"  {flag}" not in shown, flag
-    assert "logistic|hinge|squared" in shown
-    assert "agent" not in shown
+    general, own = (admmnet.ok("baseline", *words, "--help").out for words in ((), ("dp-scd",)))
+    assert [name for name in single_sites() if name not in general] == []
+    assert "--batch" not in general
+    there = ("--batch", "--epochs", "--clip", "--no-dual-noise", "--dry-run", "--epsilon", "--data", "-o")
+    assert [flag for flag in (*there, "logistic|hinge|squared") if flag not in own] == []
+    others = ("topology", "agents", "rounds", "gate", "answer", "transport", "algorithm", "learning-rate")
+    assert [flag for flag in others if f"  --{flag}" in own] == []
+    assert "agent" not in own
 
 
 @pytest.mark.parametrize(
@@ -113,31 +105,24 @@ def test_refusals(words: tuple[str, ...], what: str, people: str, tmp_path: Path
 
 
 def test_settings_of_baselines_on_the_network(admmnet: Admmnet) -> None:
-    for words, owner in (
-        (("run", "--batch", "5"), "dp-scd"),
-        (("calibrate", "--dual-noise"), "dp-scd"),
-        (("run", "--schedule", "sqrt"), "song-sgd"),
-    ):
+    for words, owner in ((("run", "--batch", "5"), "dp-scd"), (("calibrate", "--dual-noise"), "dp-scd")):
         assert re.search(f"does not go with .*{owner}", admmnet.refused(*words))
 
 
-def test_a_dry_run_writes_nothing(
-    people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("_here")
+def test_a_dry_run_writes_nothing(people: str, baseline: Path, admmnet: Admmnet) -> None:
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
     told = admmnet.ok(*words).out
     assert "subsampled-gaussian" in told
     for name, value in (("accountant", "proven"), ("epsilon target", "8"), ("epsilon proven", "8"), ("delta", "0.001")):
         assert re.search(rf"^{name}: +{value}$", told, re.MULTILINE)
-    facts = json.loads(admmnet.ok(*words, "--json").out)
-    summary = json.loads((baseline / "summary.json").read_text())
+    facts, summary = admmnet.json(*words), summary_of(baseline)
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]
     assert facts["epsilon_proven"] == summary["privacy"]["epsilon_proven"]
     assert facts["charges"][0]["parameters"]["steps"] == summary["steps"]
     assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--simulate", "--dry-run").out
     assert "so this run is private" in admmnet.refused("baseline", "dp-sgd", "--data", people, "--dry-run")
-    assert list(tmp_path.iterdir()) == []
+    assert list(Path().iterdir()) == []
 
 
 @pytest.mark.processes
@@ -146,7 +131,7 @@ def test_under_mpirun_one_rank_works(people: str, tmp_path: Path) -> None:
     ended = mpirun(2, "-m", "admmnet", "baseline", "sgd", *words)
     assert ended.code == 0, ended.err
     assert ended.out.count("run folder:") == 1
-    assert json.loads((tmp_path / "run/summary.json").read_text())["transport"] == "local"
+    assert summary_of(tmp_path / "run")["transport"] == "local"
     refused = mpirun(2, "-m", "admmnet", "run", "--algorithm", "sgd", *words[:-1], str(tmp_path / "other"))
     assert refused.code == 2
     assert len(refused.messages) == 1
@@ -188,3 +173,102 @@ def test_an_account_spans_runs_until_nothing_is_left(people: str, tmp_path: Path
     admmnet.ok("baseline", *words, "--epsilon", "2", "-o", tmp_path / "three")
     assert "zero-out" in (tmp_path / "account/agent-000.jsonl").read_text()
     assert "agent" in admmnet.ok("account", "show", tmp_path / "account").out
+
+
+def test_run_does_the_same(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    admmnet.ok("run", "--algorithm", "dp-scd", "--data", people, *COMMON, "-o", tmp_path / "one")
+    admmnet.ok("run", baseline / "config.toml", "--quiet", "-o", tmp_path / "two")
+    for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
+        for name in ("one", "two"):
+            assert (tmp_path / name / file).read_bytes() == (baseline / file).read_bytes(), file
+
+
+def test_the_ledger_commands(baseline: Path, admmnet: Admmnet) -> None:
+    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", baseline).out
+    assert "subsampled-gaussian" in admmnet.ok("ledger", "show", baseline, "--events").out
+    (account,) = admmnet.json("ledger", "show", baseline)
+    assert account["header"]["adjacency"] == "zero-out"
+    (row,) = table_of(admmnet.ok("ledger", "export", baseline).out)
+    assert json.loads(row["parameters"])["sampling"] == "poisson"
+
+
+def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    new = write_people(tmp_path / "new.npz", 80, 80)
+    facts = admmnet.json("evaluate", baseline, "--data", new)
+    data = load(DataSettings(data=people, test=new), 1, [0])
+    with np.load(baseline / "model.npz") as archive:
+        score = data.X_test @ archive["consensus"]
+    assert facts["error"]["consensus"] == float(np.mean((score > 0) != (data.y_test > 0)))
+    assert f"consensus {facts['error']['consensus']:.2%}" in admmnet.ok("evaluate", baseline, "--data", new).out
+    rows = table_of(admmnet.ok("predict", baseline, "--data", new).out)
+    np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
+    assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()
+    (tmp_path / "link.npz").symlink_to(new)
+    assert "is the file of --data" in admmnet.refused("predict", baseline, "--data", new, "-o", tmp_path / "link.npz")
+
+
+def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> None:
+    stream, data = np.random.default_rng(5), str(tmp_path / "ages.npz")
+    X = stream.standard_normal((200, 3))
+    y = 40.0 + 6.0 * X[:, 0] + stream.standard_normal(200)
+    np.savez(data, X=X, y=y)
+    (tmp_path / "run.toml").write_text(
+        f"[data]\ndata = '{data}'\n[data.schema]\ntargets = [0, 100]\n[problem]\nloss = 'squared'\n"
+    )
+    printed = admmnet.ok("baseline", "sdca", tmp_path / "run.toml", "--seed", "0", "-o", tmp_path / "run")
+    assert "in the target's own unit" in printed.out
+    rows = table_of(admmnet.ok("predict", tmp_path / "run", "--data", data).out)
+    values = np.array([float(row["prediction"]) for row in rows])
+    assert {row["probability"] for row in rows} == {""}
+    facts = admmnet.json("evaluate", tmp_path / "run", "--data", data)
+    assert facts["metric"] == "mean-squared-error"
+    assert facts["error"]["root_in_units"] == pytest.approx(np.sqrt(np.mean((values - y) ** 2)), rel=1e-9)
+    assert facts["error"]["consensus"] < 0.6 * facts["variance"]
+
+
+def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    out = tmp_path / "grid"
+    words = [*("compare", "--jobs", "1", "--algorithms", "dp-scd,dp-scd:published,dp-sgd,sgd,pp-admm"), "-o", str(out)]
+    words += ["--epsilons", "8", "--seeds", "0:2", "--data", people, "--simulate", "--delta", "1e-3"]
+    words += ["--topology", "ring:4", "--rounds", "3", "--epochs", "2", "--tune-seeds", "1", "--tune"]
+    words += ["learning_rate=1:4,pp-admm.eta=0.1,sgd.learning_rate=0.2,clip=0.01"]
+    printed = admmnet.ok(*words)
+    rows = table_of((out / "compare.csv").read_text())
+    assert Counter((row["algorithm"], row["method"], row["adjacency"]) for row in rows) == {
+        ("dp-scd", "proven", "zero-out"): 2,
+        ("dp-scd", "published", "zero-out"): 2,
+        ("dp-sgd", "proven", "zero-out"): 2,
+        ("sgd", "published", "replace-one"): 2,
+        ("pp-admm", "proven", "replace-one"): 2,
+    }
+    assert "the epsilons of dp-scd, dp-scd:published, dp-sgd are for zero-out" in printed.err
+    (tuning,) = json.loads((out / "compare.json").read_text())["tuning"]
+    assert (tuning["algorithm"], set(tuning["chosen"])) == ("dp-sgd", {"learning_rate", "clip"})
+    assert tuning["epsilon_proven_with_trials"] > 8.0  # two trials and a run cost more than a run
+    # each setting went to those that have it, and a run is the one that the command makes
+    assert "\nlearning_rate = 0.2\n" in (out / "runs/sgd-0/config.toml").read_text()
+    assert "\neta = 0.1\n" in (out / "runs/pp-admm-proven-proven-8-0/config.toml").read_text()
+    single = ("baseline", "dp-scd", "--data", people, "--epsilon", "8", "--delta", "1e-3", "--seed", "1")
+    admmnet.ok(*single, "--epochs", "2", "--clip", "0.01", "-o", tmp_path / "run")
+    same = (out / "runs/dp-scd-proven-proven-8-1/model.npz").read_bytes()
+    assert (tmp_path / "run/model.npz").read_bytes() == same
+    assert admmnet(*words, "--quiet") == (0, "", "")  # it goes on: all is there
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("dp-scd,dp-sgd --topology ring:5", "there is no network"),
+        ("pp-admm --batch 5", "but with dp-scd"),
+        ("pp-admm --loss hinge", "pp-admm at epsilon 8: loss = 'hinge'"),
+        ("pp-admm --tune pp-admm.batch=5", "batch = 5 does not go with"),
+        ("sgd:proven", "sgd has no privacy"),
+        ("dp-scd --tune batch=1000:2000", "batch = 1000 is not allowed"),
+    ],
+)
+def test_compare_refuses_what_no_method_has(
+    words: str, what: str, people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    common = ("--epsilons", "8", "--seeds", "0", "--data", people, "--simulate", "--jobs", "1", "--quiet")
+    assert what in admmnet.refused("compare", *common, "-o", tmp_path / "grid", "--algorithms", *words.split())
+    assert not (tmp_path / "grid/runs").exists()

@@ -17,7 +17,7 @@ from admmnet.running.metrics import FIGURES, Metrics
 from tests.command_runs import Admmnet
 from tests.people_runs import small
 
-SMALL = ("--topology", "ring:4", "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--quiet")
+SMALL = ("run", "--topology", "ring:4", "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--quiet")
 KEYS = ["time", "level", "event", "run", "agent", "start", "round", "text"]
 
 
@@ -27,72 +27,62 @@ def events(path: Path) -> list[dict[str, Any]]:
 
 def test_a_log_tells_a_run_from_its_start_to_its_end(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     log, words = tmp_path / "log", (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    admmnet.ok("run", *words, "--log", log, "--log-level", "debug")
+    admmnet.ok(*words, "--log", log, "--log-level", "debug")
     told = events(log)
-    assert [one["event"] for one in told] == ["start", "round", "round", "round", "finished"]
-    assert all(list(one)[:8] == KEYS for one in told)
-    assert {(one["run"], one["agent"], one["start"]) for one in told} == {(str(tmp_path / "run"), None, 1)}
-    assert [one["round"] for one in told] == [0, 0, 1, 2, 2]
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["time"]) for one in told)
+    assert [(one["event"], one["round"]) for one in told] == [
+        *(("start", 0), ("round", 0), ("round", 1), ("round", 2), ("finished", 2))
+    ]
+    for one in told:
+        assert list(one)[:8] == KEYS
+        assert (one["run"], one["agent"], one["start"]) == (str(tmp_path / "run"), None, 1)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one["time"])
     assert (told[0]["members"], told[0]["rounds"]) == (4, 3)
     assert HEARERS == []
-    admmnet.ok("run", *words[:-1], tmp_path / "two", "--log", log)  # behind the earlier one
+    private = ("--private", "--no-test", "--no-account", "-o", tmp_path / "two", "--log", log)
+    admmnet.ok(*words[:-4], *private)  # behind the earlier one
     assert [one["event"] for one in events(log)[5:]] == ["start", "finished"]
+    admmnet.ok(*words[:-4], *private[:-3], tmp_path / "three", "--log", log, "--log-level", "debug")
+    rounds = [set(one) - set(KEYS) for one in events(log)[7:] if one["event"] == "round"]
+    assert rounds == [{"rounds", "epsilon", "releases", "away"}] * 3  # a private run tells public figures
 
 
-def test_a_private_run_tells_public_figures(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    words = (*SMALL, "--data", people, "--private", "--no-test", "--no-account", "-o", tmp_path / "run")
-    admmnet.ok("run", *words, "--log", tmp_path / "log", "--log-level", "debug")
-    rounds = [one for one in events(tmp_path / "log") if one["event"] == "round"]
-    assert [set(one) - set(KEYS) for one in rounds] == [{"rounds", "epsilon", "releases", "away"}] * 3
-
-
-def test_an_error_is_told_without_what_was_read(tmp_path: Path, admmnet: Admmnet) -> None:
+def test_an_error_is_told_without_what_was_read_and_no_path_of_a_key(tmp_path: Path, admmnet: Admmnet) -> None:
+    log = tmp_path / "log"
     (tmp_path / "rows.csv").write_text("a,sick\n" + "1,0\nsecretive,1\n" * 20, encoding="utf-8")
     schema = 'label = "sick"\nlabels = ["0", "1"]\n[columns.a]\nkind = "numeric"\nlow = 0\nhigh = 9\n'
     (tmp_path / "schema.toml").write_text(schema, encoding="utf-8")
     words = (*SMALL, "--data", tmp_path / "rows.csv", "--schema", tmp_path / "schema.toml", "--private")
-    admmnet.refused("run", *words, "--encode", "declared", "--no-test", "--no-account", "--log", tmp_path / "log")
-    (error,) = events(tmp_path / "log")
+    admmnet.refused(*words, "--encode", "declared", "--no-test", "--no-account", "--log", log)
+    (error,) = events(log)
     assert (error["event"], error["level"], error["code"]) == ("error", "error", 2)
     assert "rows.csv is not as declared" in error["text"]
-    assert "secretive" not in (tmp_path / "log").read_text()
-
-
-def test_no_path_of_a_key_is_told(tmp_path: Path, admmnet: Admmnet) -> None:
+    assert "secretive" not in log.read_text()
     admmnet.ok("network", "init", "path:2", "--relay", "127.0.0.1:7001", "-o", tmp_path / "net")
-    key = tmp_path / "net" / "keys" / "agent-000.secret.toml"
+    key = tmp_path / "net/keys/agent-000.secret.toml"
     key.chmod(0o644)
-    words = ("--network", tmp_path / "net" / "network.toml", "--log", tmp_path / "log")
-    assert str(key) in admmnet.refused("agent", "--id", "0", *words)
-    assert not (tmp_path / "log").exists()
+    agent = ("agent", "--id", "0", "--network", tmp_path / "net/network.toml", "--log", tmp_path / "other")
+    assert str(key) in admmnet.refused(*agent)
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_full_disk_ends_no_run_and_is_told_once(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    code, _, err = admmnet("run", *words, "--log", "/dev/full", "--log-level", "debug")
+    code, _, err = admmnet(*words, "--log", "/dev/full", "--log-level", "debug")
     assert code == 0
     assert err == "admmnet: warning: --log /dev/full takes no more, as on a full disk; the run goes on\n"
 
 
-def test_what_cannot_be_opened_is_refused_before_anything_is_made(
-    people: str, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    words = (*SMALL, "--data", people, "--seed", "0", "-o", tmp_path / "run")
-    assert "--log" in admmnet.refused("run", *words, "--log", tmp_path / "no" / "log")
+def test_what_cannot_be_opened_is_refused_before_anything_is_made(tmp_path: Path, admmnet: Admmnet) -> None:
+    words = (*SMALL, "--seed", "0", "-o", tmp_path / "run")
+    assert "--log" in admmnet.refused(*words, "--log", tmp_path / "no" / "log")
+    remedy = "give [HOST:]PORT with a port that is free"
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        said = admmnet.refused("run", *words, "--metrics", port)
-    assert said.endswith(
-        "nothing can listen there: Address already in use; give [HOST:]PORT with a port that is free\n"
-    )
-    assert not (tmp_path / "run").exists()
-
-
-def test_what_is_no_address_is_refused() -> None:
+        said = admmnet.refused(*words, "--metrics", taken.getsockname()[1])
+    assert said.endswith(f"nothing can listen there: Address already in use; {remedy}\n")
     for text in ("", "host", "127.0.0.1:", ":70000", "nowhere.invalid:80"):
-        with pytest.raises(RequestError, match=r"give \[HOST:\]PORT with a port that is free"):
+        with pytest.raises(RequestError, match=re.escape(remedy)):
             Metrics(text)
+    assert not (tmp_path / "run").exists()
 
 
 def get(metrics: Metrics, path: str) -> str:
@@ -109,13 +99,12 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
     def ask(event: RoundEvent) -> None:
         pages.append((get(metrics, "/metrics"), json.loads(get(metrics, "/health")), event))
 
-    with (
-        Hearer(metrics.take, "debug"),
-        socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))) as silent,
-    ):
-        silent.close()  # a client that leaves without a word
+    silent = socket.create_connection(("127.0.0.1", int(metrics.server_address[1])))
+    with Hearer(metrics.take, "debug"), silent:  # who asks and says nothing holds nobody up
+        socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))).close()
         run(small(people, tmp_path / "run", seed=0), on_round=ask)
-    metrics.close()
+        metrics.close()
+    assert metrics.known["round"] == 2
     for text, health, event in pages:
         values = dict(re.findall(r"^admmnet_(\S+) (\S+)$", text, re.MULTILINE))
         assert float(values["round"]) == event.round == health["round"]
@@ -125,14 +114,6 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
         assert health["run"] == str(tmp_path / "run")
         described = re.findall(r"^# TYPE admmnet_(\S+?)(?:_total)? (?:gauge|counter)$", text, re.MULTILINE)
         assert set(described) == set(health) - {"run"} <= set(FIGURES)
-
-
-def test_who_asks_and_says_nothing_holds_nobody_up() -> None:
-    metrics = Metrics("0")
-    with socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))):
-        metrics.take({"round": 1})
-        metrics.close()
-    assert metrics.known == {"round": 1}
 
 
 def test_a_wait_is_told_of_every_thirty_seconds() -> None:

@@ -33,8 +33,6 @@ def test_agents_have_the_names_that_are_given(admmnet: Admmnet, tmp_path: Path) 
     for names, told in (
         ("north,south", "--names has 2 names, and ring:3 3 agents"),
         ("north,2,south", "--names: '2' is no name"),
-        ("north,,south", "--names: '' is no name"),
-        (f"north,{'e' * 41},south", "is no name"),
         ("north,south,north", "agents 0 and 2 have the same key or name: north"),
     ):
         assert told in admmnet.refused(*words, names)
@@ -43,8 +41,7 @@ def test_agents_have_the_names_that_are_given(admmnet: Admmnet, tmp_path: Path) 
     agent = ("agent", "--network", tmp_path / "net/network.toml", "--id")
     assert "--id west: the network file has the agents 0 to 2, or north, east, south" in admmnet.refused(*agent, "west")
     (tmp_path / "net/keys/agent-001.secret.toml").unlink()
-    told = admmnet.refused(*agent, "east", "--algorithm", "pp-admm", "--seed", "1")
-    assert "agent-001.secret.toml" in told
+    assert "agent-001.secret.toml" in admmnet.refused(*agent, "east", "--algorithm", "pp-admm", "--seed", "1")
 
 
 def test_what_is_refused(network: Path, admmnet: Admmnet, tmp_path: Path) -> None:
@@ -54,10 +51,6 @@ def test_what_is_refused(network: Path, admmnet: Admmnet, tmp_path: Path) -> Non
         assert "is no address" in admmnet.refused(*init, address, "-o", tmp_path / "other")
     for quorum in ("1", "4", "most"):  # two parts could have it
         assert "more than half of 3 agents" in admmnet.refused(*relay, network / "end", "--quorum", quorum)
-
-
-def test_a_relay_has_the_key_that_the_network_file_lists(network: Path, admmnet: Admmnet, tmp_path: Path) -> None:
-    admmnet.ok("network", "init", "ring:3", "--relay", "a:1", "-o", tmp_path / "other")
+    admmnet.ok(*init, "a:1", "-o", tmp_path / "other")
     secret = ("--secret", tmp_path / "other/keys/relay.secret.toml")
-    told = admmnet.refused("relay", "--network", network / "network.toml", "-o", network / "end", *secret)
-    assert "lists another key of the relay" in told
+    assert "lists another key of the relay" in admmnet.refused(*relay, network / "end", *secret)

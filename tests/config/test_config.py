@@ -23,36 +23,23 @@ from admmnet.transport.local import LocalWorld
 EVERYTHING = """
 [data]
 data = "people.csv"
-data_dir = "sets"
 data_seed = 0
-test = "public.csv"
-split = "dirichlet:0.5"
-label = "income"
-positive = "high"
 no_intercept = true
 schema = {labels = ["low", "high"]}
 [network]
 topology = "regular:7:4"
 topology_seed = 2
 agents = 7
-transport = "local"
 [problem]
-loss = "logistic"
 regularisation = 0
 [algorithm]
-algorithm = "ipp-admm"
 method = "published"
 rounds = 12
 eta = 2
-beta = 1e-5
 [privacy]
-accountant = "proven"
 epsilon = 3
 delta = 1e-6
-gate_share = 0.2
-gate_threshold = 0.01
 max_releases = 4
-loss_clip = 1.5
 agents.3 = {epsilon = 0.5}
 [run]
 seed = 9
@@ -74,7 +61,7 @@ def refusal(folder: Path, text: str) -> str:
     return message
 
 
-def test_a_file_is_read_and_what_is_written_reads_back(tmp_path: Path) -> None:
+def test_a_file_is_read_and_what_is_written_reads_back_and_flags_override_it(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, EVERYTHING))
     expected: dict[str, Any] = {
         **{"data": "people.csv", "data_seed": 0, "no_intercept": True, "schema": {"labels": ["low", "high"]}},
@@ -84,16 +71,12 @@ def test_a_file_is_read_and_what_is_written_reads_back(tmp_path: Path) -> None:
     found = {name: getattr(config, name) for name in expected}
     assert found == expected
     assert list(map(type, found.values())) == list(map(type, expected.values()))
+    flags = {"epsilon": 0.125, "out": "here", "seed": None, "topology_seed": 0, "no_intercept": False}
+    over = load_config(written(tmp_path, EVERYTHING), flags)
+    assert over == config.changed(epsilon=0.125, out="here", topology_seed=0, no_intercept=False)
     assert load_config(written(tmp_path, to_toml(config)), {"out": "there"}) == config
     plain = RunConfig(epsilon=0.1 + 0.2, method="published", seed=0)
     assert load_config(written(tmp_path, to_toml(plain))) == plain
-
-
-def test_flags_override_the_file(tmp_path: Path) -> None:
-    flags = {"epsilon": 0.125, "out": "here", "seed": None, "topology_seed": 0, "no_intercept": False}
-    config = load_config(written(tmp_path, EVERYTHING), flags)
-    assert (config.epsilon, config.out, config.seed, config.delta) == (0.125, "here", 9, 1e-6)
-    assert (config.topology_seed, config.no_intercept) == (0, False)
 
 
 def test_sections_are_the_flat_settings() -> None:
@@ -139,10 +122,10 @@ def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
         with pytest.raises(RequestError, match=f"topology_seed = 3 goes with a random graph, not .*{topology}"):
             RunConfig(topology=topology, topology_seed=3)
     # what a run writes down can be run again, with another seed, too
-    config = RunConfig(topology="ring:5", seed=7)
-    config = config.changed(**located(config, LocalWorld())[0])
-    assert load_config(written(tmp_path, to_toml(config)), {"seed": 8}).topology_seed == 0
-    assert located(RunConfig(seed=7), LocalWorld())[0]["topology_seed"] == 7
+    for topology, seed in (("ring:5", 0), (None, 7)):
+        config = RunConfig(topology=topology, seed=7)
+        config = config.changed(**located(config, LocalWorld())[0])
+        assert load_config(written(tmp_path, to_toml(config)), {"seed": 8}).topology_seed == seed
 
 
 def test_defaults_are_the_contracts() -> None:
@@ -163,12 +146,9 @@ def test_defaults_are_the_contracts() -> None:
         ("[privacy]\nepsilom = 1\n", ["unknown key epsilom = 1 in [privacy]", "did you mean epsilon?"]),
         ("[algorithm]\nalgorithm = 'ippadmm'\n", ["algorithm = 'ippadmm'", "did you mean ipp-admm?", "one of"]),
         ("[algorithm]\ngrowht = 1.1\n", ["did you mean growth?"]),
-        ("[problem]\nloss = 'hubber'\n", ["did you mean huber?"]),
-        ("[network]\ndelay = '0.1'\n", ["delay is gone: no method waits for a clock"]),
         ("[data]\nno_cache = true\n", ["no_cache is gone: leave it out"]),
         ("[run]\nepsilon = 1\n", ["unknown key epsilon", "it belongs to [privacy]"]),
         ("[privat]\nepsilon = 1\n", ["unknown table or key [privat]", "did you mean privacy?"]),
-        ("epsilon = 1\n", ["unknown table or key [epsilon]"]),
         ("[algorithm]\nrounds = \n", ["is not a TOML file"]),
         (f"[run]\nseed = 1{'0' * 5000}\n", ["is not a TOML file"]),
         ("[algorithm]\nrounds = '12'\n", ["rounds = '12'", "a whole number or 'auto'", "at least 1"]),
@@ -179,11 +159,9 @@ def test_defaults_are_the_contracts() -> None:
         ("[data]\nno_intercept = 1\n", ["no_intercept = 1", "true or false"]),
         ("[data]\nschema = 'x'\n", ["schema = 'x'", "a table"]),
         ("[privacy]\ndelta = 1\n", ["delta = 1", "above 0 and below 1"]),
-        ("[privacy]\nagents = 3\n", ["= 3 is not allowed", "a table"]),
         ("[privacy.agents.03]\nepsilon = 1\n", ["[privacy.agents.03]", "agent's number"]),
         ("[privacy.agents.3]\nepsilonn = 1\n", ["[privacy.agents.3]", "epsilon and delta"]),
         ("[privacy.agents.3]\nepsilon = 0\n", ["[privacy.agents.3] epsilon = 0", "above 0"]),
-        ("[privacy.agents]\n3 = 1\n", ["[privacy.agents.3]"]),
         ("[data]\ntest = 'a.csv'\ntest_fraction = 0.2\n", ["test", "test_fraction", "exclude"]),
         ("[algorithm]\nrounds = 3\n[privacy]\nmax_releases = 4\n", ["max_releases = 4", "at most rounds = 3"]),
         ("[network]\nheartbeat_deadline = 3\n", ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'auto'"]),
@@ -207,12 +185,10 @@ def test_refusals_name_key_value_and_what_is_allowed(text: str, words: list[str]
 
 
 def test_files_that_cannot_be_read_and_names_that_are_none(tmp_path: Path) -> None:
-    for path in (tmp_path / "gone.toml", tmp_path):
-        with pytest.raises(RequestError, match="cannot read the config file"):
-            load_config(path)
     (tmp_path / "latin.toml").write_bytes(b"[data]\ndata = '\xff'\n")
-    with pytest.raises(RequestError, match="is not a TOML file"):
-        load_config(tmp_path / "latin.toml")
+    for name, why in (("gone.toml", "cannot read the config file"), ("latin.toml", "is not a TOML file")):
+        with pytest.raises(RequestError, match=why):
+            load_config(tmp_path / name)
     with pytest.raises(RequestError, match=r"'epsilom': did you mean epsilon\?"):
         RunConfig(epsilom=1.0)  # type: ignore[call-arg]  # mypy finds it, too
     assert RunConfig(transport="zmq", heartbeat_deadline=3.0, block=1).heartbeat_deadline == 3.0
@@ -220,13 +196,11 @@ def test_files_that_cannot_be_read_and_names_that_are_none(tmp_path: Path) -> No
 
 
 def test_flags_are_parsed_by_their_settings_type() -> None:
-    for name, text, value in (
-        *(("rounds", "12", 12), ("rounds", "auto", "auto"), ("epsilon", "1e-3", 1e-3)),
-        *(("label", "12", "12"), ("seed", "7", 7)),
-    ):
+    texts = {"rounds": ("12", 12), "epsilon": ("1e-3", 1e-3), "label": ("12", "12"), "delta": ("auto", "auto")}
+    for name, (text, value) in texts.items():
         parsed = find_setting(name).parse(text)
         assert (parsed, type(parsed)) == (value, type(value))
-    for name, text in (("rounds", "1e2"), ("rounds", "x"), ("seed", "auto"), ("epsilon", "nan"), ("delta", "inf")):
+    for name, text in (("rounds", "1e2"), ("seed", "auto"), ("epsilon", "nan")):
         with pytest.raises(RequestError, match=rf"{name} = '?{text}'? is not allowed"):
             find_setting(name).parse(text)
 

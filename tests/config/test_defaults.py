@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise, product
+import math
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from admmnet import RunConfig, run
 from admmnet.config.defaults import is_loose, own_delta, with_delta
@@ -18,14 +20,14 @@ from admmnet.methods import METHODS, fixed, pp_admm, rivals
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts
 from admmnet.methods.consensus import ConsensusMethod
-from admmnet.methods.convexity import missing_convexity, typical_penalty
-from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import Plan, Public, decide
+from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 
+WIDTH = 105
 ALGORITHMS = ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
 
 
@@ -39,20 +41,12 @@ class Decision(NamedTuple):
         (eta,) = {float(agent.eta) for agent in self.agents}
         return eta
 
-    @property
-    def proximal(self) -> list[float]:
-        return [agent.proximal for agent in self.agents]
-
-    @property
-    def convexity(self) -> list[float]:
-        return [agent.convexity for agent in self.agents]
-
 
 def settings(**given: Any) -> MethodSettings:
     return fixed(RunConfig(**given).sections.method)
 
 
-def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, **given: Any) -> Decision:
+def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = WIDTH, **given: Any) -> Decision:
     sizes = [records] * len(graph) if isinstance(records, int) else records
     config, public = (
         settings(**({"algorithm": "pp-admm", "delta": 1e-4} | given)),
@@ -80,45 +74,37 @@ def test_delta_is_a_tenth_of_a_record_of_the_smallest_agent_or_its_accounts() ->
 def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_path: Path) -> None:
     """Two files of one shape and nothing else in common: even the labels lean the other way."""
     plans: list[Plan] = []
-    ledgers: list[list[Any]] = []
+    told: list[list[Any]] = []
     gate = {"gate_threshold": -1e6} if algorithm == "ipp-admm" else {}
     for seed in (0, 1):
-        stream, data = np.random.default_rng(seed), tmp_path / f"{seed}.npz"
+        stream, data, out = np.random.default_rng(seed), tmp_path / f"{seed}.npz", tmp_path / f"run{seed}"
         X = stream.standard_normal((150, 4)) * (1.0 + 10.0 * seed)
         np.savez(data, X=X, y=np.where(stream.random(150) < 0.2 + 0.5 * seed, 1, -1))
         how: dict[str, Any] = {"algorithm": algorithm, "topology": "star:5", "epsilon": 2.0, "seed": 1, **gate}
-        config = RunConfig(data=str(data), out=str(tmp_path / f"run{seed}"), **how)
-        assert np.abs(run(config, on_start=plans.append).theta).max() > 0.0
-        books = sorted((tmp_path / f"run{seed}" / "ledger").iterdir())
-        ledgers.append([[json.loads(line) for line in book.read_text().splitlines()] for book in books])
+        assert np.abs(run(RunConfig(data=str(data), out=str(out), **how), on_start=plans.append).theta).max() > 0.0
+        books = [
+            json.loads(line) for book in sorted((out / "ledger").iterdir()) for line in book.read_text().splitlines()
+        ]
+        told.append([*books, (out / "config.toml").read_text().replace("1.npz", "0.npz"), plans[seed].agents])
+    assert told[0] == told[1], "headers, parameters of every event, totals, settings, noise"
     one, two = plans
     assert one.data.counts == two.data.counts
-    for a, b in zip(one.agents.values(), two.agents.values(), strict=True):
-        for name in ("eta", "regularisation", "proximal", "convexity", "noise", "charges"):
-            assert getattr(a, name) == getattr(b, name), name
     assert one.config == two.config.changed(data=one.config.data, out=one.config.out)
-    assert ledgers[0] == ledgers[1], "headers, parameters of every event, totals"
-    texts = [(tmp_path / f"run{seed}" / "config.toml").read_text() for seed in (0, 1)]
-    assert texts[0].replace("0.npz", "1.npz") == texts[1]
     assert len({plan.holders[0][0]._shards[0][0].tobytes() for plan in plans}) == 2
 
 
 def test_explicit_settings_are_kept() -> None:
     words: dict[str, Any] = {"eta": 0.0123, "proximal": 0.4, "rounds": 7, "regularisation": 0.03, "beta": 1e-6}
     decision = decided(nx.path_graph(3), **words)
-    assert {name: getattr(settings(**words), name) for name in words} == words
-    assert {name: getattr(decision.config, name) for name in words} == words
-    assert (decision.eta, decision.proximal) == (0.0123, [0.4, 0.4, 0.4])
-    assert decision.convexity == pytest.approx([0.01 + 2 * 0.0123 * degree + 0.4 for degree in (1, 2, 1)], rel=1e-14)
+    for config in (settings(**words), decision.config):
+        assert {name: getattr(config, name) for name in words} == words
+    assert [(agent.eta, agent.proximal) for agent in decision.agents] == [(0.0123, 0.4)] * 3
     graph = nx.star_graph(4)
-    free = decided(graph)
-    for eta in (1e-9, free.eta, 50.0):  # the self-term stays automatic
-        chosen = decided(graph, eta=eta)
-        assert chosen.eta == chosen.config.eta == eta
-        assert min(chosen.convexity) >= min(free.convexity) * (1 - 1e-12)
-    assert chosen.proximal == [0.0] * 5
-    alone = decided(graph, proximal=0.0)
-    assert (alone.eta, alone.proximal) == (free.eta, [0.0] * 5)
+    free, stiff, alone = decided(graph), decided(graph, eta=50.0), decided(graph, proximal=0.0)
+    assert (stiff.eta, [agent.proximal for agent in stiff.agents]) == (50.0, [0.0] * 5)
+    assert (alone.eta, [agent.proximal for agent in alone.agents]) == (free.eta, [0.0] * 5)
+    weak = decided(graph, eta=1e-9)  # the self-term stays automatic
+    assert min(agent.convexity for agent in weak.agents) >= min(agent.convexity for agent in free.agents) * (1 - 1e-12)
 
 
 FEW = rivals.ROUNDS
@@ -170,93 +156,81 @@ def test_nothing_that_a_method_would_read_stays_automatic() -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_published_forms_and_equal_sizes_have_weight_one(algorithm: str) -> None:
     published = decided(nx.complete_graph(3), [70, 300, 5000], algorithm=algorithm, method="published", epsilon=20.0)
-    assert [agent.weight for agent in published.agents] == [1.0] * 3
-    for n in (1, 7, 6999, 333_333):
-        facts = Facts(nx.path_graph(7), dict.fromkeys(range(7), n), 3, dict.fromkeys(range(7), 0.1))
-        method = METHODS[algorithm](settings(algorithm=algorithm, delta=1e-4), facts)
-        assert isinstance(method, ConsensusMethod)
-        assert [method.weight(i) for i in range(7)] == [1.0] * 7
+    equal = [decided(nx.path_graph(3), n, 3, algorithm=algorithm) for n in (7, 333_333)]
+    assert [agent.weight for found in (published, *equal) for agent in found.agents] == [1.0] * 9
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])
 def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
-    def method(records: int, agents: int, epsilon: float, form: str = "proven") -> ConsensusMethod:
-        rho = dict.fromkeys(range(agents), Target(epsilon, 1e-4).nominal_rho())
-        facts = Facts(nx.cycle_graph(agents), dict.fromkeys(rho, records), 82, rho if form == "proven" else {})
-        found = METHODS[algorithm](settings(algorithm=algorithm, epsilon=epsilon, delta=1e-4, method=form), facts)
-        assert isinstance(found, ConsensusMethod)
-        return found
-
-    few = method(200, 20, 0.5)
-    assert [len(one.notes()) for one in (method(7000, 5, 10.0), few, method(200, 20, 0.5, "published"))] == [0, 1, 0]
-    assert "noise may leave" in few.notes()[0]
-    # four times the agents of a fourth of the records double the noise
-    assert few.average_noise() == pytest.approx(2.0 * method(800, 5, 0.5).average_noise(), rel=1e-9)
-    if algorithm == "pp-admm":  # (2 G/n) sqrt(d N / 2 rho) / G
-        own = 2.0 / (200 * 20) * np.sqrt(82 * 20 / (2.0 * Target(0.5, 1e-4).nominal_rho()))
-        assert few.average_noise() == pytest.approx(own, rel=1e-9)
+    """Eq. (64), with s_i of (19), or of K(a) for dvp; above 0.07 of the bound on gradients it is a note."""
+    rho = nominal(0.5, 1e-4)
+    pure = brentq(lambda e: e * math.tanh(e / 2.0) - rho, 0.0, 10.0, xtol=1e-15)
+    norm = WIDTH / pure if algorithm == "dvp" else math.sqrt(WIDTH / (2.0 * rho))
+    for mean, form, notes in ((250, "proven", 1), (2_500_000, "proven", 0), (250, "published", 0)):
+        counts = {i: mean * part // 10 for i, part in enumerate((4, 8, 12, 16))}
+        config = settings(algorithm=algorithm, epsilon=0.5, delta=1e-4, method=form)
+        method = METHODS[algorithm](config, Facts(nx.cycle_graph(4), counts, WIDTH, dict.fromkeys(counts, rho)))
+        assert isinstance(method, ConsensusMethod)
+        if form == "proven":
+            assert method.average_noise() == pytest.approx(2.0 / mean * norm / math.sqrt(4), rel=1e-9)
+        assert ["noise may leave" in note for note in method.notes()] == [True] * notes
 
 
-def test_agents_of_low_degree_get_the_self_term() -> None:
-    star, ring = decided(nx.star_graph(6)), decided(nx.cycle_graph(6))
-    assert ring.proximal == pytest.approx([0.0] * 6, abs=1e-12)
-    hub, *leaves = star.proximal
-    assert (hub, min(leaves)) == (0.0, max(leaves))
-    assert leaves[0] > 0.0
-    # the leaves have just what they want, the hub more, from its neighbours' penalty
-    assert star.convexity[1:] == pytest.approx([2 * star.eta + leaves[0]] * 6, rel=1e-12)
-    assert star.convexity[0] > star.convexity[1]
+def nominal(epsilon: float, delta: float) -> float:
+    """Zero-concentrated cost whose (P2) is (epsilon, delta)."""
+    return Target(epsilon, delta).nominal_rho()
 
 
-def test_weights_make_up_for_sizes_and_a_poor_budget_gets_the_self_term() -> None:
+def wanted(n: float, rho: float, agents: int, config: MethodSettings) -> float:
+    """v_i of eq. (20), with s_i of (19); output perturbation pays nothing for curvature."""
+    loss, each = get_loss(config.loss, float(config.loss_width)), rho / int(config.rounds)
+    noise = 2.0 * loss.lipschitz() / (n * math.sqrt(2.0 * each)) * math.sqrt(WIDTH)
+    balanced = noise / (2.7 * math.sqrt(math.sqrt(agents)))
+    if config.release == "output":
+        return balanced
+    linear = math.sqrt(math.log(1.0 / float(config.delta)) / rho)
+    kappa = brentq(lambda k: 1.4428 * k * k - (1.0 - linear * k) * each, 0.0, 1e6, xtol=1e-16, rtol=1e-14)
+    return max(balanced, loss.curvature_bound() / (0.8 * n * float(kappa)))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epsilon": 0.3},
+        {"epsilon": 30.0, "regularisation": 0.4},
+        {"epsilon": 1.0, "release": "output", "rounds": 5},
+        {"epsilon": 20.0, "loss": "huber", "loss_width": 2.0},
+    ],
+)
+def test_penalty_self_terms_and_weights_are_those_of_the_page(given: dict[str, Any]) -> None:
+    """docs/methods.md, (19) to (21) and (60) to (63), on random graphs of agents of any sizes and budgets."""
+    stream = np.random.default_rng(3)
+    terms = set[bool]()
+    for _ in range(8):
+        agents = int(stream.integers(2, 12))
+        graph, sizes = nx.wheel_graph(agents), stream.integers(50, 9000, agents).tolist()
+        own = {str(i): {"epsilon": float(stream.uniform(0.1, 20.0))} for i in range(0, agents, 3)}
+        found = decided(graph, sizes, WIDTH, budgets=own, **given)
+        config, mean = found.config, float(np.mean(sizes))
+        rhos = [nominal(own.get(str(i), given)["epsilon"], float(config.delta)) for i in range(agents)]
+        wants = [wanted(mean, rho, agents, config) for rho in rhos]
+        degrees = [graph.degree(i) for i in range(agents)]
+        eta, share = np.median(wants) / (2.0 * np.mean(degrees)), float(config.regularisation) / agents
+        assert found.eta == pytest.approx(eta, rel=1e-9)
+        for agent, n, want, degree in zip(found.agents, sizes, wants, degrees, strict=True):
+            missing = max(0.0, want - share - 2.0 * eta * degree)
+            assert agent.proximal == pytest.approx(missing, rel=1e-6, abs=1e-9 * want)
+            assert agent.weight == pytest.approx(n / mean, rel=1e-15)
+            assert agent.convexity * agent.weight == pytest.approx(share + 2.0 * eta * degree + missing, rel=1e-9)
+            terms.add(missing > 0.0)
+    assert terms == {True, False}
+
+
+def test_agents_of_one_budget_have_one_noise_in_the_weighted_problem_whatever_their_sizes() -> None:
     sizes = [7000, 7000, 7000, 7000, 100]
     decision, equal = decided(nx.complete_graph(5), sizes), decided(nx.complete_graph(5), 5620)
-    # eq. (63): all want what an agent of the mean size wants
-    assert decision.eta == pytest.approx(equal.eta, rel=1e-12)
-    assert decision.proximal == pytest.approx([0.0] * 5, abs=1e-12)
-    weights = [agent.weight for agent in decision.agents]
-    assert weights == pytest.approx([n / 5620 for n in sizes], rel=1e-15)
-    # eq. (62): convexity over the weight, and one and the same noise in the weighted problem
-    for whole, agent in zip(weights, decision.agents, strict=True):
-        assert whole * agent.convexity == pytest.approx(equal.convexity[0], rel=1e-12)
-        assert whole * agent.noise.sigma1 == pytest.approx(equal.agents[0].noise.sigma1, rel=1e-9)
-    poor = decided(nx.complete_graph(5), epsilon=4.0, budgets={"2": {"epsilon": 0.1}})
-    assert poor.proximal[2] > 0.0
-    assert poor.proximal[0] == pytest.approx(0.0, abs=1e-12)
-
-
-def test_every_agent_has_at_least_what_it_wants_and_no_more_self_term_than_needed() -> None:
-    stream = np.random.default_rng(3)
-    for _ in range(50):
-        n = int(stream.integers(2, 12))
-        wanted, degrees = np.exp(stream.uniform(-8, 2, n)).tolist(), stream.integers(1, 8, n).tolist()
-        eta = typical_penalty(wanted, degrees)
-        assert eta == pytest.approx(np.median(wanted) / (2.0 * np.mean(degrees)), rel=1e-12)
-        for m, degree in zip(wanted, degrees, strict=True):
-            p = missing_convexity(m, 0.01, 2 * eta * degree)
-            assert p == pytest.approx(max(0.0, m - 0.01 - 2 * eta * degree), rel=1e-9, abs=1e-9 * m)
-
-
-def wanted(rho: float, rounds: int, records: int, width: int, **loss: Any) -> float:
-    """Balance of noise and bias alone: output perturbation pays nothing for curvature."""
-    own: dict[str, Any] = {"rounds": rounds, "release": "output", "eta": 1.0} | loss
-    facts = Facts(nx.path_graph(2), dict.fromkeys((0, 1), records), width, dict.fromkeys((0, 1), rho))
-    return PPADMM(settings(algorithm="pp-admm", **own), facts).wanted_convexity(0)
-
-
-def test_more_budget_or_more_records_want_less_convexity_and_less_noise() -> None:
-    rhos, sizes = np.geomspace(1e-5, 10.0, 7).tolist(), [30, 3000, 300_000]
-    for n in sizes:
-        assert all(more > less for more, less in pairwise(wanted(rho, 12, n, 50) for rho in rhos))
-    for rho in rhos:
-        assert all(more > less for more, less in pairwise(wanted(rho, 12, n, 50) for n in sizes))
-        here = wanted(rho, 12, 300, 50)
-        steep = wanted(rho, 12, 300, 50, loss="huber", loss_width=2.0)  # G = 2
-        assert min(wanted(rho, 30, 300, 50), wanted(rho, 12, 300, 500), steep) > here
-    by_epsilon = [{"epsilon": epsilon} for epsilon in (0.1, 1.0, 10.0)]
-    for words in (by_epsilon, [{"records": n} for n in (100, 10_000)]):
-        noise = [decided(nx.cycle_graph(5), **given).agents[0].noise.sigma1 for given in words]
-        assert all(more > less for more, less in pairwise(noise))
+    for agent in decision.agents:  # eqs. (62), (63)
+        assert agent.weight * agent.noise.sigma1 == pytest.approx(equal.agents[0].noise.sigma1, rel=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "dvp", "m-admm", "r-admm"])

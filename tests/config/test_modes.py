@@ -90,18 +90,17 @@ class Own(Logistic):
     """A loss from outside."""
 
 
-@pytest.mark.parametrize("settings", [PRIVATE, PRIVATE | {"loss": "huber"}, {"test": "t.csv", "account": "here"}])
-def test_what_is_said_suffices(settings: dict[str, Any]) -> None:
-    check_mode(Config(data="mine.csv", **settings))
-    check_mode(Config(data="mine-{agent}.csv", **settings))
-
-
-@pytest.mark.parametrize("given", [{"data": "gone.csv"}, {"data": "mine.csv", "test": "gone.csv"}])
-def test_a_missing_file_is_named_before_what_a_private_run_must_say(given: dict[str, Any]) -> None:
-    with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
-        check_mode(Config(**given))
-    with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
-        check_comparable(DataSettings(encode="declared", **given), RunSettings())
+def test_what_is_said_suffices_and_a_missing_file_is_named_first() -> None:
+    enough: list[dict[str, Any]] = [PRIVATE | {"loss": "huber"}, {"test": "t.csv", "account": "here"}]
+    for settings in enough:
+        for data in ("mine.csv", "mine-{agent}.csv"):
+            check_mode(Config(data=data, **settings))
+    missing: list[dict[str, Any]] = [{"data": "gone.csv"}, {"data": "mine.csv", "test": "gone.csv"}]
+    for given in missing:
+        with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
+            check_mode(Config(**given))
+        with pytest.raises(RequestError, match=r"^gone\.csv does not exist"):
+            check_comparable(DataSettings(encode="declared", **given), RunSettings())
 
 
 def test_compare_takes_public_records_that_are_not_measured() -> None:
@@ -115,19 +114,11 @@ def test_compare_takes_public_records_that_are_not_measured() -> None:
     check_comparable(DataSettings(data="mine.csv", encode="declared"), RunSettings(simulate=True))
 
 
-@pytest.mark.parametrize(
-    ("data", "words"), [("ipums:usa.csv", "--no-test"), ("census", "--no-test"), ("adult", "--test official")]
-)
-def test_sets_name_the_test_records_that_they_have(data: str, words: str) -> None:
-    with pytest.raises(RequestError, match=f"it needs {words}"):
-        check_mode(Config(data=data, private=not data.startswith("ipums")))
-
-
-def test_the_library_refuses_as_the_command_does(people: str, tmp_path: Path) -> None:
-    for loader in (None, load):
-        with pytest.raises(RequestError, match="so this run is private"):
-            run(small(people, tmp_path / "run"), loader=loader)
-    assert not (tmp_path / "run").exists()
+def test_sets_name_the_test_records_that_they_have() -> None:
+    sets = (("ipums:usa.csv", "--no-test", False), ("census", "--no-test", True), ("adult", "--test official", True))
+    for data, words, private in sets:
+        with pytest.raises(RequestError, match=f"it needs {words}"):
+            check_mode(Config(data=data, private=private))
 
 
 def test_training_records_are_no_test_records() -> None:
@@ -138,10 +129,14 @@ def test_training_records_are_no_test_records() -> None:
     check_mode(Config(data="own-{agent}.csv", test="own-test.csv", no_account=True))
 
 
-def test_a_loaders_own_records_are_no_public_set(tmp_path: Path) -> None:
+def test_a_loaders_own_records_are_no_public_set(people: str, tmp_path: Path) -> None:
     """The name of a public set makes a simulation; records of another name are not that set."""
     census = load(DataSettings(), 5, range(5))
     plain = Config(algorithm="pp-admm", rounds=1, out=str(tmp_path / "run"))
     with pytest.raises(RequestError, match="called 'clinic', and data = 'census' is declared public"):
         run(plain, loader=lambda *_: replace(census, name="clinic"))
     assert run(plain, loader=lambda *_: census).summary["mode"] == "simulation"
+    for loader in (None, load):  # the library refuses as the command does
+        with pytest.raises(RequestError, match="so this run is private"):
+            run(small(people, tmp_path / "other"), loader=loader)
+    assert not (tmp_path / "other").exists()

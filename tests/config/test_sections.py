@@ -1,13 +1,12 @@
-"""Who is given the whole configuration: the entrance, and who tells other processes of it; all others take sections."""
+"""The whole configuration is given to the entrance, and to those that tell other processes of it; and its stub."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
-import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
@@ -30,24 +29,21 @@ ALLOWED = (
     ],
     ids=lambda given: given["algorithm"],
 )
-def test_it_is_handed_on_to_few(given: dict[str, Any], tmp_path: Path) -> None:
+def test_it_is_handed_on_to_few(given: dict[str, Any], people: str, tmp_path: Path) -> None:
     """In a run, whatever a parameter is called: no method, holder or loop sees more than a section."""
     seen: set[str] = set()
 
     def entered(frame: FrameType, event: str, _: Any) -> None:
-        code: CodeType = frame.f_code
-        if event != "call" or not code.co_filename.startswith(str(PACKAGE)):
-            return
-        values = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
-        if any(isinstance(value, RunConfig) for value in values):
-            seen.add(f"{Path(code.co_filename).relative_to(PACKAGE)}: {code.co_qualname}")
+        code, local = frame.f_code, frame.f_locals
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if any(isinstance(local.get(name), RunConfig) for name in names):
+                seen.add(f"{Path(code.co_filename).relative_to(PACKAGE)}: {code.co_qualname}")
 
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    how = given | ({"account": tmp_path / "account"} if "private" in given else {})
+    how = given | ({"account": str(tmp_path / "account")} if "private" in given else {})
     sys.setprofile(entered)
     try:
-        config = RunConfig(**how, out=str(tmp_path / "run"))
-        run(config, X=X, y=np.where(X[:, 0] > 0.0, 1, -1), on_start=lambda plan: None)
+        run(RunConfig(**how, data=people, out=str(tmp_path / "run")), on_start=lambda plan: None)
     finally:
         sys.setprofile(None)
     assert {one for one in seen if not one.startswith(ALLOWED)} == set()

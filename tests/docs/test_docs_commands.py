@@ -23,7 +23,7 @@ from admmnet.experiments.grid import Grid
 from admmnet.experiments.grid_file import grids_of
 from admmnet.files import read_toml
 from admmnet.methods import METHODS
-from tests.doc_pages import MODULES, PAGES, ROOT, blocks, fenced, name, page, prose, section, text
+from tests.doc_pages import MODULES, PAGES, ROOT, blocks, fenced, page, prose, section, text
 from tests.run_folders import made
 
 
@@ -66,38 +66,29 @@ def test_documented_commands_parse(words: list[str]) -> None:
         load_config(None, {key: value for key, value in values.items() if key in flags})
 
 
-def test_scripts_in_the_readme_can_be_started() -> None:
+def test_scripts_in_the_readme_can_be_started_and_every_exit_code_is_on_the_page() -> None:
     lines = [line for block in blocks(ROOT / "README.md", "bash") for line in block.splitlines()]
     scripts = [shlex.split(line)[0] for line in lines if line.startswith("launch/")]
     assert {"launch/demo.sh", "launch/test.sh"} <= set(scripts)
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
-
-
-def test_every_exit_code_is_on_the_page() -> None:
     kinds: list[type[AdmmnetError]] = [AdmmnetError, *AdmmnetError.__subclasses__()]
     codes = {kind.exit_code for kind in kinds} | {0}
-    rows = re.findall(r"^- (\d+): ", section("cli.md", "Exit codes"), re.MULTILINE)
-    assert codes <= set(map(int, rows))
+    assert codes <= set(map(int, re.findall(r"^- (\d+): ", section("cli.md", "Exit codes"), re.MULTILINE)))
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
-def test_config_examples_load(path: Path, tmp_path: Path) -> None:
-    own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
-    for number, block in enumerate(own):
-        file = tmp_path / f"{number}.toml"
+def test_config_examples_load_and_imports_in_examples_exist(tmp_path: Path) -> None:
+    file = tmp_path / "shown.toml"
+    for block in (block for path in PAGES for block in blocks(path, "toml") if "[build-system]" not in block):
         file.write_text(block, encoding="utf-8")
         if "[compare]" in block:
             assert all(map(Grid, grids_of(read_toml(file), file, {}, {}, "out").values()))
         else:
             load_config(file)
-
-
-@pytest.mark.parametrize("path", [path for path in PAGES if "```python" in text(path)], ids=name)
-def test_imports_in_examples_exist(path: Path) -> None:
-    for block in fenced(text(path), "python"):
-        for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
-                assert {alias.name for alias in node.names} <= {*dir(import_module(node.module or ""))}
+    for node in (
+        node for path in PAGES for block in fenced(text(path), "python") for node in ast.walk(ast.parse(block))
+    ):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
+            assert {alias.name for alias in node.names} <= {*dir(import_module(node.module or ""))}
 
 
 def test_files_columns_and_a_header_of_a_run_folder_are_on_the_page(tmp_path: Path) -> None:

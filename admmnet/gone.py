@@ -1,7 +1,5 @@
 """Commands, flags, keys and values that were there before, and what to do instead (docs/changelog.md)."""
 
-from typing import Any
-
 GONE = {
     "launch": "start again by the same command, with --resume auto: a service manager, Slurm's --requeue, or a loop",
     "adopt": "start the agent again by the same command: the relay gives it the end",
@@ -56,18 +54,6 @@ GONE = {
     "--ipums-us": "put the extract into the data folder, as DIR/ipums/us.csv",
     "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
 }
-UNUSED: dict[str, Any] = {
-    **{
-        "no_cache": False,
-        "drop_burst": 1.0,
-        "straggle": 0.0,
-        "gate_radius": 5.0,
-        "aggregate": "mean",
-        "receipts": False,
-    },
-    **{"regroup_deadline": 600.0, "give_up": 3600.0, "quorum": "auto", "strikes": 5, "linger": 60.0},
-}
-"""Keys of older config files that change nothing at these values."""
 
 
 def gone_key(key: str) -> str | None:

@@ -132,7 +132,7 @@ class SettingsCommand(click.Command):
         """Say which methods have a setting that those named do not have; else click says what may be meant."""
         if error.option_name == "--config" and any(one.name == "config" for one in self.params):
             return RequestError(f"--config is no flag: give the file alone, {ctx.command_path} FILE.toml")
-        owners = [owner for owner, _ in owners_of(error.option_name.removeprefix("--").replace("-", "_"))]
+        owners = owners_of(error.option_name.removeprefix("--").replace("-", "_"))
         if not owners:
             return error
         named = " and ".join(ctx.meta["algorithms"])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Mapping
 from functools import cache, partial
+from numbers import Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Unpack
 
-from admmnet.config.values import as_in_file
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Mode = Literal["simulation", "private"]
 AUTO = "auto"
 """Value of ``resume``: go on where ``out`` is the folder of a run, begin one else."""
+TEXTS = ("label", "positive", "centre")
+"""Settings whose numbers are texts, as in a file."""
 _HARMLESS = {"transport": "local", "agents": 1}
 """What says of one holder what is so."""
 
@@ -92,7 +95,7 @@ class RunConfig:
     sections: Sections
 
     def __init__(self, /, **given: Unpack[AllSettings]) -> None:
-        values = as_in_file(given)
+        values = _as_in_file(given)
         algorithm = values.get("algorithm", DEFAULT)
         method: Any = METHODS[algorithm if isinstance(algorithm, str) else DEFAULT]
         if method.verb == "none":
@@ -100,14 +103,13 @@ class RunConfig:
         known = known_settings(method)
         for name, value in values.items():
             if name not in known:
-                _refuse_foreign(algorithm, name, value)
+                _refuse_foreign(algorithm, method, name, value)
         checked = {name: known[name].check(value) for name, value in values.items() if name in known}
 
         def made(kind: type, **more: Any) -> Any:
             return kind(**more, **{name: checked[name] for name in settings_in(kind) if name in checked})
 
         self.sections = Sections(made(method.Settings, chosen_method=method), *map(made, _SECTIONS[1:]))
-        self._check_scopes([(known[name], value) for name, value in checked.items() if value != known[name].default])
         try:
             for section in self.sections:
                 for kind in reversed(type(section).__mro__):
@@ -166,40 +168,30 @@ class RunConfig:
 
     @property
     def request(self) -> DataSettings:
-        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
-        data = self.sections.data
-        dependent = self.data_dependent or self.simulation
-        encode = data.encode
-        if encode == "auto":
-            encode = "private" if self._measures(data) else "declared"
-        whiten = data.whiten
-        if whiten == "auto" and encode in ("declared", "private"):
-            whiten = "auto" if self._evens(data.changed(encode=encode)) else "off"
-        return data.changed(data_dependent=dependent, encode=encode, whiten=whiten)
+        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them.
 
-    def _measures(self, data: DataSettings) -> bool:
-        """Whether ``auto`` leaves columns raw: where it was tried. Noise may drown all: the run knows how much."""
-        if not data.schema:
-            return False
-        from admmnet.data.sources import declared_task, may_measure
-
-        tried = self._tried and not self.data_dependent
-        return tried and may_measure(data) and declared_task(data) == "binary"
-
-    def _evens(self, data: DataSettings) -> bool:
-        """Whether ``auto`` asks the rule for whitening: where it was tried, and nobody has weighted the features."""
-        from admmnet.data.sources import may_whiten
-
-        return self._tried and may_whiten(data)
-
-    @property
-    def _tried(self) -> bool:
+        Where it was tried, ``auto`` leaves columns raw, which noise may drown: the run knows how much; and it asks the
+        rule for whitening where nobody has weighted the features.
+        """
+        from admmnet.data.sources import may_measure, may_whiten
         from admmnet.methods.encoding_rule import TRIED
 
-        return self.algorithm in TRIED and getattr(self, "method", "") == "proven"
+        data = self.sections.data
+        tried, encode, whiten = self.algorithm in TRIED and self.method == "proven", data.encode, data.whiten
+        if encode == "auto":
+            raw = tried and not self.data_dependent and may_measure(data) and self.declared == "binary"
+            encode = "private" if raw else "declared"
+        if whiten == "auto" and encode in ("declared", "private"):
+            whiten = "auto" if tried and may_whiten(data.changed(encode=encode)) else "off"
+        return data.changed(data_dependent=self.data_dependent or self.simulation, encode=encode, whiten=whiten)
 
     def _check(self) -> None:
-        """Check what one holder of all records cannot have, and what a seed does not go with."""
+        """Check what one holder of all records cannot have, what a seed does not go with, and deadlines."""
+        for name, own in self.known.items() if self.transport != "zmq" else ():
+            if own.scope == "zmq" and (value := getattr(self, name)) != own.default:
+                raise RequestError(
+                    f"{name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no deadlines"
+                )
         if self.baseline and self.per_agent:
             raise RequestError(
                 f"data = {self.data!r} does not go with algorithm = {self.algorithm!r}: one holder has all records; "
@@ -218,22 +210,6 @@ class RunConfig:
                 f"seed = {self.seed} and account = {self.account!r} exclude each other: whoever has the seed has the "
                 "noise, so nothing of an account would hold; leave one of them out"
             )
-
-    def _check_scopes(self, given: Iterable[tuple[Setting, Any]]) -> None:
-        """Refuse settings that go with other methods or another transport."""
-        for own, value in given:
-            if own.scope and self.baseline:
-                raise RequestError(
-                    f"{own.name} = {value!r} does not go with algorithm = {self.algorithm!r}: there is no network, one "
-                    "holder has all records"
-                )
-            if own.name in self.chosen_method.lacks:
-                raise RequestError(f"{own.name} does not go with algorithm = {self.algorithm!r}, which has none")
-            if own.scope == "zmq" and self.transport != "zmq":
-                raise RequestError(
-                    f"{own.name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no "
-                    "deadlines"
-                )
 
     def check_task(self) -> None:
         """Refuse a method for data whose declaration says that it does not learn them; no file is read.
@@ -272,14 +248,60 @@ class RunConfig:
         return "simulation" if self.simulation else "private"
 
 
+def _as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them; RequestError if a graph is no network, or a class or function will not do."""
+    values = dict(given)
+    for name in TEXTS:
+        if isinstance(values.get(name), Real) and not isinstance(values[name], bool):
+            values[name] = f"{values[name]:.17g}"
+    if callable(values.get("algorithm")):
+        values["algorithm"] = METHODS.called(values["algorithm"])
+    if callable(values.get("loss")):
+        from admmnet.solvers.losses import LOSSES  # imports numpy
+
+        values["loss"] = LOSSES.called(values["loss"])
+    if not isinstance(values.get("topology"), str | os.PathLike | None):
+        values |= _edges(values)
+    if isinstance(values.get("schema"), Mapping):
+        try:
+            values["schema"] = _plain(values["schema"])
+        except RecursionError:
+            raise RequestError("schema holds itself: give a table of texts, numbers, lists and tables") from None
+    return values
+
+
+def _edges(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Topology and number of agents of a graph."""
+    from admmnet.graph.checks import check_topology
+    from admmnet.graph.files import EDGES
+
+    graph, agents = check_topology(values["topology"], "topology"), values.get("agents")
+    if agents not in (None, len(graph)):
+        raise RequestError(
+            f"the graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"
+        )
+    return {"topology": EDGES + ",".join(f"{i}-{j}" for i, j in graph.edges), "agents": len(graph)}
+
+
+def _plain(value: Any) -> Any:
+    """Table with lists and Python's numbers, such as a file can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1):
+        return [_plain(entry) for entry in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
 _SECTIONS = MethodSettings, DataSettings, NetworkSettings, FaultSettings, RunSettings
 
 
 @cache
 def known_settings(method: Any = None) -> Mapping[str, Setting]:
-    """Settings that every run has, with those of a method's class its own, by name and in the order of the tables."""
+    """Settings that runs have, or those of a method's class with its own, by name and in the order of the tables."""
     known = [own for kind in _SECTIONS for own in settings_in(kind).values()]
-    known += [] if method is None else _own(method).values()
+    if method is not None:
+        known = [own for own in known if not (own.scope and method.verb == "none") and own.name not in method.lacks]
+        known += _own(method).values()
     return MappingProxyType({own.name: own for own in sorted(known, key=lambda own: TABLES.index(own.table))})
 
 
@@ -291,36 +313,31 @@ def _own(method: Any) -> dict[str, Setting]:
 TAKEN.update(known_settings(), *map(dir, (RunConfig, *_SECTIONS)))
 
 
-def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
-    """Refuse a setting that the method does not have; older run folders say their defaults."""
-    owners = owners_of(name)
+def _refuse_foreign(algorithm: str, method: Any, name: str, value: Any) -> None:
+    """Refuse a setting that the method does not have, unless it is at its default."""
+    owners = {algorithm: common[name]} if name in (common := known_settings()) else owners_of(name)
     if not owners:
         raise unknown(name)
-    if all(value != own.default for _, own in owners):
-        raise RequestError(
-            f"{name} = {value!r} does not go with algorithm = {algorithm!r}, but with "
-            f"{', '.join(owner for owner, _ in owners)}"
-        )
+    if any(value == own.default for own in owners.values()):
+        return
+    why = f", but with {', '.join(owners)}"
+    if name in common:
+        why = ", which has none" if name in method.lacks else ": there is no network, one holder has all records"
+    raise RequestError(f"{name} = {value!r} does not go with algorithm = {algorithm!r}{why}")
 
 
-def settings_of(algorithm: str) -> dict[str, Setting]:
+def settings_of(algorithm: str) -> Mapping[str, Setting]:
     """All settings that a method has, by name."""
     method: Any = METHODS[algorithm]
-    return {
-        name: own
-        for name, own in known_settings(method).items()
-        if not (own.scope and method.verb == "none") and name not in method.lacks
-    }
+    return known_settings(method)
 
 
 def find_setting(name: str) -> Setting:
     """The setting of a name: a common one, or of the first method that declares it."""
-    common = known_settings()
-    for _, own in () if name in common else owners_of(name):
-        return own
-    if name not in common:
+    found = known_settings().get(name) or next(iter(owners_of(name).values()), None)
+    if found is None:
         raise unknown(name)
-    return common[name]
+    return found
 
 
 def unknown(name: str) -> RequestError:
@@ -331,20 +348,16 @@ def unknown(name: str) -> RequestError:
     return RequestError(f"there is no setting {name!r}: {close}`admmnet run --help` lists all")
 
 
-def owners_of(name: str) -> list[tuple[str, Setting]]:
-    """Methods that declare a setting themselves."""
-    return [(algorithm, own[name]) for algorithm, own in _declared() if name in own]
+def owners_of(name: str) -> dict[str, Setting]:
+    """A setting as the methods have it that declare it themselves."""
+    return {algorithm: own[name] for algorithm, method in METHODS.sound() if name in (own := _own(method))}
 
 
 def foreign_names() -> set[str]:
     """Names of all settings that any method declares itself."""
-    return {name for _, own in _declared() for name in own}
+    return {name for _, method in METHODS.sound() for name in _own(method)}
 
 
 def own_settings(algorithm: str) -> dict[str, Setting]:
     """Settings that a method declares itself."""
     return _own(METHODS[algorithm])
-
-
-def _declared() -> Iterator[tuple[str, dict[str, Setting]]]:
-    return ((algorithm, _own(method)) for algorithm, method in METHODS.sound())

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from admmnet.config.run_config import RunConfig, foreign_names, known_settings, own_settings, owners_of, settings_of
+from admmnet.config.run_config import RunConfig, foreign_names, known_settings, own_settings, owners_of
 from admmnet.data.settings import MEASURED
 from admmnet.errors import RequestError
 from admmnet.files import load_json, read_toml, refusing
-from admmnet.gone import UNUSED, gone_key
+from admmnet.gone import gone_key
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES
@@ -90,13 +90,7 @@ def saved_algorithm(folder: Path) -> str | None:
 def load_saved(folder: Path) -> RunConfig:
     """Settings of a run folder; RequestError as ``load_config`` and ``saved_algorithm``."""
     saved_algorithm(folder)
-    return RunConfig(**saved_values(folder))
-
-
-def saved_values(folder: Path) -> dict[str, Any]:
-    """Return the settings in a run folder by name, unchecked but for their tables and keys."""
-    path = folder / "config.toml"
-    return values_of(read_toml(path), path, saved=True)
+    return RunConfig(**read_values(folder / "config.toml"))
 
 
 def read_values(path: Path) -> dict[str, Any]:
@@ -104,11 +98,8 @@ def read_values(path: Path) -> dict[str, Any]:
     return values_of(read_toml(path), path)
 
 
-def values_of(tables: Mapping[str, Any], path: Path, *, saved: bool = False) -> dict[str, Any]:
-    """Return the settings of a file's tables by name, as ``read_values``.
-
-    In a ``saved`` one keys that are gone are left out: they have no say in the figures of an older run.
-    """
+def values_of(tables: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the settings of a file's tables by name, as ``read_values``."""
     known, installed = dict(known_settings()), True
     with suppress(KeyError, TypeError):  # it names no method
         try:
@@ -124,9 +115,6 @@ def values_of(tables: Mapping[str, Any], path: Path, *, saved: bool = False) -> 
             )
         for key, value in content.items():
             name = names.get((table, key))
-            gone = key in UNUSED and (saved or value == UNUSED[key])
-            if name is None and (gone or (saved and gone_key(key) is not None)):
-                continue
             values[name or (_foreign(path, table, key, value) if installed else key)] = value
     return values
 
@@ -136,7 +124,7 @@ def _foreign(path: Path, table: str, key: str, value: Any) -> str:
     common = known_settings().values()
     if (told := gone_key(key)) is not None:
         raise RequestError(f"{path}: {told}")
-    homes = [own.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
+    homes = [own.table for own in (*common, *owners_of(key).values()) if own.key == key]
     if table in homes:
         return key
     if homes:
@@ -156,7 +144,7 @@ def to_toml(config: RunConfig, *, kept: bool = False) -> str:
 
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     keeps = config.keeps if kept else set(config.known)
-    for name, own in settings_of(config.algorithm).items():
+    for name, own in config.known.items():
         value = getattr(config, name) if name in keeps else own.default
         if own.about.saved and value is not None and value != {}:
             tables[own.table][own.key] = value

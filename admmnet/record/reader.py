@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from admmnet.config.toml import saved_values
+from admmnet.config.toml import read_values
 from admmnet.data import ENCODING
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_toml
@@ -56,7 +56,7 @@ class Run:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Settings of config.toml by name, whatever their tables; RequestError if the file is missing or wrong."""
-        return saved_values(self.path)
+        return read_values(self.path / "config.toml")
 
 
 def read_run(path: str | Path, *, events: bool = True) -> Run:

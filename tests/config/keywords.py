@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import admmnet
-from admmnet.config.run_config import known_settings, own_settings
-from admmnet.config.values import TEXTS
+from admmnet.config.run_config import TEXTS, known_settings, own_settings
 from admmnet.methods import METHODS
 from admmnet.settings import Setting
 

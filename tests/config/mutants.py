@@ -18,8 +18,8 @@ MUTANTS = {
     "an unseeded run must keep its kernel": ("config/run_config.py", ' and (self.seeded or n != "kernel")', ""),
     "declared data count as measured": (
         "config/run_config.py",
-        "tried = self._tried and not self.data_dependent",
-        "tried = self._tried",
+        "raw = tried and not self.data_dependent and",
+        "raw = tried and",
     ),
     "a link to the training file is a test file": ("config/modes.py", "own = os.path.realpath(test)", "own = test"),
     "splits by value are private": ("config/modes.py", ".by_value:", ".by_value and not data.data_dependent:"),

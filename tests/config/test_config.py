@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import RequestError, RunConfig, load_config
 from admmnet.config.run_config import find_setting, settings_of
-from admmnet.config.toml import load_saved, settings_digest, to_toml
+from admmnet.config.toml import settings_digest, to_toml
 from admmnet.data.settings import DataSettings
 from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
@@ -103,14 +103,9 @@ def test_a_run_that_goes_on_keeps_what_changes_its_numbers() -> None:
         assert settings_digest(config) != settings_digest(config.changed(epsilon=2.0))
 
 
-def test_keys_of_older_files_are_read_at_their_defaults_and_left_out_of_run_folders(tmp_path: Path) -> None:
-    old = '[algorithm]\nalgorithm = "dvp"\ngrowth = "auto"\n[privacy]\ngate = "auto"\ngate_radius = 5.0\n'
-    assert load_config(written(tmp_path, old)) == RunConfig(algorithm="dvp")
-    gone = "[network]\nstrikes = 5\nlinger = {}\n[data]\nno_cache = false\n"
-    assert load_config(written(tmp_path, gone.format(60.0))) == RunConfig()
-    assert "linger is gone" in refusal(tmp_path, gone.format(61.0))
-    (tmp_path / "config.toml").write_text(gone.format(61.0))
-    assert load_saved(tmp_path) == RunConfig()
+def test_settings_of_other_methods_are_passed_over_at_their_defaults(tmp_path: Path) -> None:
+    other = '[algorithm]\nalgorithm = "dvp"\ngrowth = "auto"\n[privacy]\ngate = "auto"\n'
+    assert load_config(written(tmp_path, other)) == RunConfig(algorithm="dvp")
 
 
 def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
@@ -146,7 +141,7 @@ def test_defaults_are_the_contracts() -> None:
         ("[privacy]\nepsilom = 1\n", ["unknown key epsilom = 1 in [privacy]", "did you mean epsilon?"]),
         ("[algorithm]\nalgorithm = 'ippadmm'\n", ["algorithm = 'ippadmm'", "did you mean ipp-admm?", "one of"]),
         ("[algorithm]\ngrowht = 1.1\n", ["did you mean growth?"]),
-        ("[data]\nno_cache = true\n", ["no_cache is gone: leave it out"]),
+        ("[data]\nno_cache = false\n", ["no_cache is gone: leave it out"]),
         ("[run]\nepsilon = 1\n", ["unknown key epsilon", "it belongs to [privacy]"]),
         ("[privat]\nepsilon = 1\n", ["unknown table or key [privat]", "did you mean privacy?"]),
         ("[algorithm]\nrounds = \n", ["is not a TOML file"]),

@@ -141,10 +141,17 @@ class Target:
             fresh_mu = discrete_mu(epsilon, self.delta, self.kappa)
             needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
             if spent.kappa_alone > most_excess(max(needed, epsilon), self.delta):  # a larger epsilon lowers its share
+                anew = "name another folder with --account, whose epsilon comes on top"
+                if math.isinf(spent.rho):  # restored
+                    return (
+                        f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and an older "
+                        f"copy of a run's folder was put back: it pays for no further run; {anew}"
+                    )
+                most = largest(lambda larger: spent.kappa_alone <= most_excess(larger, self.delta), epsilon, epsilon)
                 return (
-                    f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and an older copy "
-                    "of a run's folder was put back: it pays for no further run; name another folder with --account, "
-                    "whose epsilon comes on top"
+                    f"epsilon {epsilon:g} leaves nothing for another run: the account has spent epsilon {used:.6g}, "
+                    "and a larger one leaves less of delta to its discrete noise; give an --epsilon well above that "
+                    f"and below {math.floor(1e3 * most) / 1e3:g}, or {anew}"
                 )
             return self._raise_it(used, needed, "by the mu^2 that it adds up")
         fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[self.order])

@@ -172,6 +172,8 @@ def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out:
             if not column.no_wrap or column.justify == "left":  # but for its figures
                 words = [word if any(map(str.isdecimal, word)) else word[:TEXT_WIDTH] for word in words]
             column.min_width, column.no_wrap, column.overflow = max(map(len, words)), False, "fold"
+        if grid.__rich_measure__(out, out.options).minimum > out.width:
+            grid.padding, grid.show_edge = 0, False
     with out.capture() as lines:
         out.print(grid, crop=False)
     out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))

@@ -93,6 +93,21 @@ def test_a_terminal_gets_whole_figures(width: int) -> None:
     assert "…" not in said + narrow
 
 
+def test_ledgers_of_masked_sums_with_a_paper_fit_a_terminal() -> None:
+    row: dict[str, object] = {
+        "agent": 0,
+        "records": 19881,
+        "events": 29,
+        "rounds": 12,
+        "rho": 2.128,
+        "eps spent": 11.15,
+    }
+    row |= {"K": 1, "eps B": 12.2, "eps published": 7.924, "budget": 10, "delta": 1e-5, "state": "finished"}
+    said = shown(Screen(), 80, row)
+    assert max(map(len, said.splitlines())) <= 80
+    assert {"19,881", "2.128", "11.15", "7.924", "1e-05", "finished"} <= set(said.split())
+
+
 def test_a_column_without_a_figure_goes_where_there_is_no_room() -> None:
     row: dict[str, object] = {"agent": "0", "records": 12345, "eps published": None, "releases": ""}
     for width, there in ((40, False), (80, True)):

@@ -27,6 +27,7 @@ MUTANTS = {
     "an account after its ledger": ("privacy/ledger/file.py", "self._account.commit()", "pass"),
     "another run's filter": ("privacy/ledger/file.py", "self._over += (self._account.filter,)", "pass"),
     "a cut account": ("privacy/ledger/account.py", "is not None and not self._marked:", "is not None and False:"),
+    "an account is not on the disk": ("privacy/ledger/account.py", "durable=True, kept", "durable=False, kept"),
     "a readout shows more": ("privacy/network/shifts.py", "quiet = pairs.free & ~grouped", "quiet = pairs.free"),
     "agents share a stream": ("rng.py", "spawn_key=(agent, int(purpose))", "spawn_key=(int(purpose),)"),
 }

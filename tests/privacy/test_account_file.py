@@ -353,6 +353,17 @@ def test_runs_and_their_account_agree(place: Place, admmnet: Admmnet) -> None:
     assert "agent-001.jsonl: is missing, or empty" in admmnet.refused(*words[:-1], code=1)
 
 
+def test_a_commit_waits_until_the_charges_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    account, real, synced = started(tmp_path), os.fsync, list[bytes]()
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(account.path.read_bytes()), real(handle)))
+    for number in (1, 2):
+        spend(account, 0.01)
+        account.commit()
+        assert len(synced) == number
+        assert synced[-1] == account.path.read_bytes()
+    account.close()
+
+
 # open files
 
 

@@ -62,6 +62,15 @@ def test_what_a_filter_had_left_is_spent_once(kind: str, place: Place, admmnet: 
     assert place.file().read_bytes().startswith(whole)
 
 
+def test_discrete_noise_bounds_how_far_an_epsilon_is_raised(place: Place) -> None:
+    """No copy was put back: a run at an epsilon between what is spent and that bound is paid for."""
+    place.run("first", epsilon=20.0, **KINDS["masked"], **SECRET)
+    for epsilon in (20.0, 40.0):
+        with pytest.raises(BudgetError, match=rf"epsilon {epsilon:g} leaves nothing .* spent epsilon 19.*below 27\."):
+            place.run("refused", epsilon=epsilon, **KINDS["masked"], **SECRET)
+    place.run("second", epsilon=25.0, **KINDS["masked"], **SECRET)
+
+
 def test_a_forged_line_is_told(place: Place) -> None:
     ledger = place.run("first", epsilon=0.5, **KINDS["mu^2"], **SECRET).folder / "ledger/agent-000.jsonl"
     restore(place.account, 0, 1.0)

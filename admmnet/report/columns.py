@@ -172,8 +172,11 @@ def print_table(title: str, rows: Sequence[Row], below: Sequence[Row] = (), out:
             if not column.no_wrap or column.justify == "left":  # but for its figures
                 words = [word if any(map(str.isdecimal, word)) else word[:TEXT_WIDTH] for word in words]
             column.min_width, column.no_wrap, column.overflow = max(map(len, words)), False, "fold"
-        if grid.__rich_measure__(out, out.options).minimum > out.width:
+        least = sum(column.min_width or 0 for column in grid.columns) + len(grid.columns) - 1
+        if least <= out.width < grid.__rich_measure__(out, out.options).minimum:  # it fits without room between columns
             grid.padding, grid.show_edge = 0, False
+            for column in grid.columns:
+                column.width = column.min_width if column.justify == "right" else None
     with out.capture() as lines:
         out.print(grid, crop=False)
     out.file.write("\n".join(line.rstrip() for line in lines.get().split("\n")))

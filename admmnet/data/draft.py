@@ -182,17 +182,13 @@ def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spel
 
 def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categorical:
     """One-hot with the rest as one more; spellings that differ in case alone are one group."""
-    order = sorted(levels)
-    first: dict[str, str] = {}
-    groups = tuple(first.setdefault(level.casefold(), level) for level in order)
-    return Categorical(
-        name,
-        name,
-        missing="indicator" if missing else None,
-        other=True,
-        categories=tuple(order),
-        groups=groups if len(first) < len(order) else (),
-    )
+    alike: dict[str, list[str]] = {}
+    for level in sorted(levels):
+        alike.setdefault(level.casefold(), []).append(level)
+    rule = Categorical(name, name, missing="indicator" if missing else None, other=True)
+    if len(alike) == len(levels):
+        return replace(rule, categories=tuple(sorted(levels)))
+    return replace(rule, groups={own[0]: tuple(own) for own in alike.values()})
 
 
 def _bounds(sample: Vector) -> tuple[float, float]:

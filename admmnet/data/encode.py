@@ -117,7 +117,7 @@ def complete(schema: Schema, table: RawTable) -> tuple[Schema, tuple[str, ...]]:
     found: list[str] = []
     rules: list[Rule] = []
     for rule in schema.rules:
-        if isinstance(rule, Categorical) and rule.categories is None:
+        if isinstance(rule, Categorical) and rule.open:
             found.append(f"categories of {rule.column!r}")
             levels = table.column(rule.column).levels
             known = {level for level in levels if rule.missing is None or not is_missing(level)}
@@ -165,7 +165,7 @@ def block_of(rule: Rule, table: RawTable, *, measured: bool = False) -> Block:
         if rule.low is not None and rule.high is not None:
             kind = Number(weight, float(rule.low), float(rule.high), _EVEN)
         return Block(kind, values[:, None], column.codes)
-    if measured and isinstance(rule, Categorical) and rule.categories is None:
+    if measured and isinstance(rule, Categorical) and rule.open:
         places = np.array([bucket(rule.prefix, text) for text in column.levels], dtype=np.int64)
         return Block(Words(BUCKETS, float(rule.weight)), places, column.codes)
     if measured and rule.open:
@@ -177,12 +177,8 @@ def block_of(rule: Rule, table: RawTable, *, measured: bool = False) -> Block:
 
 
 def _categorical(rule: Categorical, table: RawTable) -> Block:
-    assert rule.categories is not None  # complete() came first
-    width = len(rule.names)
-    target = rule.groups or rule.categories
-    features = list(dict.fromkeys(target))
-    place = {c: features.index(t) for c, t in zip(rule.categories, target, strict=True)}
-    other = len(features) if rule.other else None
+    width, place = len(rule.names), rule.places
+    other = len(rule.groups or rule.categories or ()) if rule.other else None
     absent = {None: other, "refuse": None, "indicator": width - 1}
     gone = absent[rule.missing] if rule.missing in absent else place[str(rule.missing)]
 
@@ -238,7 +234,7 @@ def names_of_rule(rule: Rule) -> tuple[str, ...]:
     """Names of the features of a column that may be raw, as many as its kind says."""
     if measurable(rule):
         return numbered_shares(rule.prefix)
-    if isinstance(rule, Categorical) and rule.categories is None:
+    if rule.open == "categories":
         return tuple(f"{rule.prefix}#{k}" for k in range(BUCKETS))
     return rule.names
 

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from functools import partial
-from itertools import pairwise
-from typing import Any, Literal
+import re
+import sys
+from collections.abc import Mapping
+from itertools import chain, pairwise
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import replace
 
 from admmnet.data.table import PLAIN, Spelling, canonical
 from admmnet.errors import RequestError
 
-Range = tuple[float, float]
+Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+Above0 = Annotated[float, Meta(gt=0.0, le=sys.float_info.max)]
+Mark = Annotated[str, Meta(pattern=r'^(_|[^\w+"-])\Z')]
+Range = tuple[Number, Number]
 Task = Literal["binary", "classes", "real"]
 """What labels are: -1 and +1, classes 0..K-1 with K >= 3, or targets in [-1, 1]."""
 Scale = Literal["linear", "centred", "log", "bins", "none"]
 FEW_CLASSES = 20
 """Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
-SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
 
 
-class Categorical(Struct, frozen=True):
+class Categorical(Struct, frozen=True, tag_field="kind", tag="categorical"):
     """One feature a category (or group of categories): `weight` where it holds, 0 elsewhere."""
 
     prefix: str  # start of the feature names
     column: str  # raw column it reads
-    weight: float = 1.0  # size of the entry before rows are scaled to norm 1
+    weight: Above0 = 1.0  # size of the entry before rows are scaled to norm 1
     missing: str | None = None  # "refuse", "indicator", or its category; None: as any other text
     other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
     categories: tuple[str, ...] | None = None  # the allowed values in order; None: read from the rows (pooled only)
-    groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
+    groups: Mapping[str, tuple[str, ...]] = {}  # categories of each group, in place of these
 
     @property
     def open(self) -> str | None:
         """Keys that are not declared, but read from the rows; None if there are none."""
-        return "categories" if self.categories is None else None
+        return None if self.categories is not None or self.groups else "categories"
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Place of each category among the features."""
+        members = self.groups.values() or ((category,) for category in self.categories or ())
+        return {category: k for k, own in enumerate(members) for category in own}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features in order: categories or groups, the other values, and the missing ones."""
-        values = [*dict.fromkeys(self.groups or self.categories or ()), *["other"] * self.other]
+        values = [*(self.groups or self.categories or ()), *["other"] * self.other]
         return tuple(f"{self.prefix}={value}" for value in [*values, *["missing"] * (self.missing == "indicator")])
 
 
-class Numeric(Struct, frozen=True):
+class Numeric(Struct, frozen=True, tag_field="kind", tag="numeric"):
     """Features of a number clipped to public bounds.
 
     Scales: (v-low)/(high-low); "centred", the same on [-1, 1]; log(1+v-low)/log(1+high-low); "bins", one feature
@@ -54,12 +63,12 @@ class Numeric(Struct, frozen=True):
 
     prefix: str  # as in `Categorical`
     column: str
-    weight: float = 1.0
-    missing: str | float | None = None  # "refuse" (so does None), "indicator", or what stands for it
+    weight: Above0 = 1.0
+    missing: Literal["refuse", "indicator"] | Number | None = None  # None: "refuse"; a number: it stands for it
     scale: Scale = "linear"
-    low: float | None = None  # bounds; None: the smallest and largest of the rows (pooled only)
-    high: float | None = None
-    edges: tuple[float, ...] = ()  # increasing, the last interval is open above
+    low: Number | None = None  # bounds; None: the smallest and largest of the rows (pooled only)
+    high: Number | None = None
+    edges: Annotated[tuple[Number, ...], Meta(min_length=1)] = ()  # increasing, the last interval is open above
 
     @property
     def open(self) -> str | None:
@@ -88,18 +97,18 @@ class Schema(Struct, frozen=True):
     rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
     label: str | None = None  # name of the label column
     labels: tuple[str, ...] | None = None  # negative and positive value, or those of three or more classes
-    spelt: tuple[tuple[str, str], ...] = ()  # texts of labels, each with the label that it stands for
-    features: int | None = None  # width of libsvm and npz rows
+    spelt: Mapping[str, tuple[str, ...]] = {}  # of each label the texts that stand for it, if these are said
+    features: Annotated[int, Meta(ge=1)] | None = None  # width of libsvm and npz rows
     drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
-    threshold: float | None = None  # makes two classes of a numeric label: above it is +1, all else -1
+    threshold: Number | None = None  # makes two classes of a numeric label: above it is +1, all else -1
     leave_out: tuple[str, ...] = ()  # label values of csv records that are left out, such as "not asked"
     targets: Range | None = None  # public range of a real target, to which it is clipped; None for classes
-    centre: float | None = None  # value of a real target that becomes 0; None for the middle of the range
-    scales: tuple[float, ...] = ()  # largest absolute values of all features, or one for all, if declared
-    separator: str | None = None  # of the cells of a text file; None: a tab of .tsv, else a comma
+    centre: Number | None = None  # value of a real target that becomes 0; None for the middle of the range
+    scales: tuple[Above0, ...] = ()  # largest absolute values of all features, or one for all, if declared
+    separator: Mark | None = None  # of the cells of a text file; None: a tab of .tsv, else a comma
     header: bool | None = None  # whether line 1 names the columns; None: it must, and look like no record
-    decimal: str = "."
-    thousands: str = ""  # between groups of three digits
+    decimal: Mark = "."
+    thousands: Annotated[str, Meta(pattern=r'^(_|[^\w+"-])?\Z')] = ""  # between groups of three digits
     measured: bool = False  # whether columns stay raw until their bounds and shapes are measured
     wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open
 
@@ -125,20 +134,56 @@ class Schema(Struct, frozen=True):
         return self.labels or ("-1", "+1")
 
 
+T = TypeVar("T", bound=Struct)
+_LISTS = {"labels": 1, "categories": 1, "drop": 0, "leave_out": 0, "numeric": 0, "categorical": 0}
+"""Keys of lists of values, each of which becomes its text, and how many there must be."""
+_WORDS = {
+    **dict.fromkeys(("label", "column"), "a column name"),
+    **dict.fromkeys(("threshold", "centre", "low", "high"), "a finite number"),
+    **dict.fromkeys(("header", "other"), "true or false"),
+    **dict.fromkeys(("separator", "decimal", "thousands"), "one mark, such as ',' or '.'"),
+    **dict.fromkeys(("weight", "scales"), "above 0, and finite"),
+    "features": "a whole number, 1 or more",
+    "targets": "[lowest, highest], finite numbers",
+    "edges": "a list of numbers, all finite",
+    "missing": "'indicator', 'refuse' or a finite number",
+    "scale": f"one of {', '.join(get_args(Scale))}",
+}
+"""What the value of a key must be."""
+
+
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     """Read the table `[data.schema]` (docs/data.md); a RequestError names the key, its value and what is allowed."""
-    parsed = _parsed(table or {}, _PARSERS, "data.schema")
-    answers = sorted({"labels", "threshold", "targets"} & set(parsed))
+    spelt, own = dict[str, tuple[str, ...]](), dict[str, str]()
+    if isinstance(labels := (table or {}).get("labels"), Mapping):
+        spelt = _tables(labels, "data.schema.labels")
+        own |= {canonical(label): label for label in spelt}
+        pairs = ((text, label) for label, texts in spelt.items() for text in texts)
+        if other := [text for text, label in pairs if own.setdefault(canonical(text), label) != label]:
+            raise RequestError(f"data.schema.labels: {other[0]!r} stands for another label, too")
+    given = _texted({**(table or {}), "labels": [*spelt] or labels}, "data.schema")
+    answers = sorted({"labels", "threshold", "targets"} & given.keys())
     if len(answers) > 1:
         raise RequestError(f"data.schema gives {' and '.join(answers)}, which exclude each other: keep one")
-    rules = [*parsed.pop("columns", ())]
-    for kind, make in (("numeric", Numeric), ("categorical", Categorical)):
-        rules += [make(name, name) for name in parsed.pop(kind, ())]
+    place, columns = "data.schema.columns", given.pop("columns", {})
+    if not isinstance(columns, Mapping):
+        raise RequestError(f"{place} must hold one table a column: [{place}.NAME]")
+    rules = [_rule(str(name), entry, f"{place}.{name}") for name, entry in columns.items()]
+    for key, make in (("numeric", Numeric), ("categorical", Categorical)):
+        rules += [make(name, name) for name in given.pop(key, ())]
     if twice := next((rule.prefix for k, rule in enumerate(rules) if rule.prefix in {r.prefix for r in rules[:k]}), ""):
         raise RequestError(f"data.schema declares column {twice!r} twice: keep one declaration")
-    if parsed.get("labels") and isinstance(parsed["labels"][0], tuple):
-        parsed["spelt"], parsed["labels"] = parsed["labels"], tuple(dict.fromkeys(word for _, word in parsed["labels"]))
-    schema = Schema(rules=tuple(rules), **parsed)
+    if "separator" in given:
+        given["separator"] = separator_of(given["separator"], "data.schema.separator")
+    if isinstance(given.get("scales"), int | float):
+        given["scales"] = [given["scales"]]
+    schema = replace(_made(Schema, given, "data.schema"), rules=tuple(rules), spelt=spelt)
+    if schema.labels is not None and len(schema.labels) < 2:
+        words = "must be [negative, positive], or three classes or more"
+        raise RequestError(f"data.schema.labels {words}, got {list(schema.labels)!r}")
+    if schema.targets is not None and not schema.targets[0] < schema.targets[1]:
+        low, high = schema.targets
+        raise RequestError(f"data.schema.targets: the lowest must be below the highest, got {low:g} and {high:g}")
     if schema.decimal == schema.thousands:
         raise RequestError(f"data.schema.thousands and decimal must differ, got {schema.decimal!r} for both")
     return schema
@@ -150,18 +195,12 @@ def to_table(schema: Schema) -> dict[str, Any]:
     columns = {rule.prefix: _entry(rule) for rule in schema.rules}
     table = _declared(schema, {"rules", "wanted", "measured", "spelt", *plain})
     if schema.spelt:
-        table["labels"] = {word: [text for text, own in schema.spelt if own == word] for word in schema.labels or ()}
+        table["labels"] = {word: [*schema.spelt[word]] for word in schema.labels or ()}
     return table | ({"columns": columns} if columns else {})
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
-    if isinstance(rule, Numeric):
-        return {"kind": "numeric", **_declared(rule, {"prefix"})}
-    groups: dict[str, list[str]] = {}
-    for category, group in zip(rule.categories or (), rule.groups, strict=False):
-        groups.setdefault(group, []).append(category)
-    entry = _declared(rule, {"prefix", "groups", *(["categories"] if groups else [])})
-    return {"kind": "categorical", **entry, **({"groups": groups} if groups else {})}
+    return {"kind": rule.__struct_config__.tag, **_declared(rule, {"prefix"})}
 
 
 def said(rule: Rule) -> dict[str, Any]:
@@ -171,60 +210,50 @@ def said(rule: Rule) -> dict[str, Any]:
 
 
 def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
-    """Fields that say something, tuples as lists."""
+    """Fields that say something."""
     given = {name: getattr(value, name) for name in value.__struct_fields__ if name not in without}
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v not in (None, (), "")}
+    return {key: _plain(own) for key, own in given.items() if own not in (None, (), "", {})}
 
 
-Parser = Callable[[Any, str], Any]
+def _plain(value: Any) -> Any:
+    """Value with lists in place of tuples, and numbers that are Python's own."""
+    if isinstance(value, Mapping):
+        return {key: _plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    return float(value) if isinstance(value, float) else value
 
 
-def _parsed(table: Mapping[str, Any], parsers: Mapping[str, Parser], place: str) -> dict[str, Any]:
-    """Values of a table, of which each key has a parser."""
-    given = {key: value for key, value in table.items() if value is not None}
-    for key in given:
-        if key not in parsers:
-            raise RequestError(f"unknown key {place}.{key}; the keys are {', '.join(sorted(parsers))}")
-    return {key: parsers[key](value, f"{place}.{key}") for key, value in given.items()}
-
-
-def _rules(columns: Any, place: str) -> tuple[Rule, ...]:
-    if not isinstance(columns, Mapping):
-        raise RequestError(f"{place} must hold one table a column: [{place}.NAME]")
-    return tuple(_rule(str(name), entry, f"{place}.{name}") for name, entry in columns.items())
+def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) -> T:
+    """Make a schema, or a rule, of the values of a table; ``beside`` are fields that no table has."""
+    own = set(kind.__struct_fields__) - {"rules", "spelt", "measured", "wanted", *beside}
+    if unknown := [key for key in given if key not in own]:
+        keys = {*own, *(["kind"] if beside else ["columns", "numeric", "categorical"])}
+        raise RequestError(f"unknown key {place}.{unknown[0]}; the keys are {', '.join(sorted(keys))}")
+    try:
+        return convert({**_plain(given), **beside}, kind)
+    except ValidationError as error:
+        key = re.findall(r"`\$\.(\w+)", str(error))[0]
+        raise RequestError(f"{place}.{key} must be {_WORDS[key]}, got {given[key]!r}") from None
 
 
 def _rule(name: str, entry: Any, place: str) -> Rule:
     if not isinstance(entry, Mapping):
         raise RequestError(f"{place} must be a table with kind = 'categorical' or 'numeric', got {entry!r}")
-    kind = entry.get("kind")
-    if kind not in _KINDS:
+    given = _texted({"column": name, **entry}, place)
+    kind = given.pop("kind", None)
+    if kind == "categorical":
+        return _categorical(name, given, place)
+    if kind != "numeric":
         raise RequestError(f"{place}.kind must be 'categorical' or 'numeric', got {kind!r}")
-    given = {"column": name} | _parsed(entry, _KINDS[kind], place)
-    del given["kind"]
-    return (_categorical if kind == "categorical" else _numeric)(name, given, place)
-
-
-def _categorical(name: str, given: dict[str, Any], place: str) -> Categorical:
-    if "groups" in given:
-        if "categories" in given:
-            raise RequestError(f"{place}.groups must be a table group = [categories], given instead of categories")
-        given["categories"], given["groups"] = zip(*given["groups"], strict=True)
-    rule = Categorical(name, **given)
-    if rule.missing not in (None, "refuse", "indicator", *(rule.categories or [rule.missing])):
-        raise RequestError(
-            f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {rule.missing!r}"
-        )
-    return rule
-
-
-def _numeric(name: str, given: dict[str, Any], place: str) -> Numeric:
-    rule = Numeric(name, **({"scale": "bins"} if "edges" in given else {}) | given)
+    rule = _made(Numeric, ({"scale": "bins"} if "edges" in given else {}) | given, place, prefix=name)
     low, high, scale = rule.low, rule.high, rule.scale
     if (low is None) != (high is None):
         raise RequestError(f"{place} gives one of low and high: give both")
     if low is not None and high is not None and not low < high:
         raise RequestError(f"{place}: low must be below high, got low={low:g}, high={high:g}")
+    if any(a >= b for a, b in pairwise(rule.edges)):
+        raise RequestError(f"{place}.edges must increase, got {list(rule.edges)}")
     if bool(rule.edges) != (scale == "bins"):
         raise RequestError(f"{place}: edges = [...] and scale = 'bins' go together")
     if scale in ("bins", "none") and low is not None:
@@ -232,126 +261,48 @@ def _numeric(name: str, given: dict[str, Any], place: str) -> Numeric:
     return rule
 
 
-def _groups(groups: Any, place: str) -> tuple[tuple[str, str], ...]:
-    """Every category with its group."""
-    if not isinstance(groups, Mapping) or not groups:
-        raise RequestError(f"{place} must be a table group = [categories], given instead of categories")
-    pairs = tuple((c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.{g}"))
-    _distinct(tuple(c for c, _ in pairs), place)
-    return pairs
-
-
-def _stands(value: Any, place: str) -> str | float:
-    """What stands for a missing number."""
-    if isinstance(value, str) and value not in ("refuse", "indicator"):
-        raise RequestError(f"{place} must be 'indicator', 'refuse' or a number, got {value!r}")
-    return value if isinstance(value, str) else _number(value, place)
-
-
-def _labels(values: Any, place: str) -> tuple[str, ...] | tuple[tuple[str, str], ...]:
-    """Labels, or of a table label = [texts] every text with its label."""
-    table = isinstance(values, Mapping)
-    labels = _texts([*values] if table else values, place)
-    if table and len(labels) > 1:
-        spelt = _groups(values, place)
-        own = {canonical(label): label for label in labels}
-        if other := [text for text, label in spelt if own.setdefault(canonical(text), label) != label]:
-            raise RequestError(f"{place}: {other[0]!r} stands for another label, too")
-        return spelt
-    if len(labels) < 2:
-        raise RequestError(f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}")
-    return labels
-
-
-def _range(values: Any, place: str) -> Range:
-    if not isinstance(values, list | tuple) or len(values) != 2:
-        raise RequestError(f"{place} must be [lowest, highest], got {values!r}")
-    low, high = (_number(value, place) for value in values)
-    if not low < high:
-        raise RequestError(f"{place}: the lowest must be below the highest, got {low:g} and {high:g}")
-    return low, high
-
-
-def _edges(values: Any, place: str) -> tuple[float, ...]:
-    if not isinstance(values, list | tuple) or not values:
-        raise RequestError(f"{place} must be a list of numbers, got {values!r}")
-    edges = tuple(_number(edge, place) for edge in values)
-    if any(a >= b for a, b in pairwise(edges)):
-        raise RequestError(f"{place} must increase, got {list(edges)}")
-    return edges
-
-
-def _scales(values: Any, place: str) -> tuple[float, ...]:
-    return tuple(_above_0(value, place) for value in (values if isinstance(values, list | tuple) else [values]))
-
-
-def _number(value: Any, place: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RequestError(f"{place} must be a finite number, got {value!r}")
-    return float(value)
-
-
-def _above_0(value: Any, place: str) -> float:
-    if (number := _number(value, place)) <= 0:
-        raise RequestError(f"{place} must be above 0, got {number:g}")
-    return number
-
-
-def _one(kind: type, words: str, fits: Callable[[Any], bool] = lambda value: True) -> Parser:
-    """Parser of a value of one type that fits."""
-
-    def parse(value: Any, place: str) -> Any:
-        if type(value) is not kind or not fits(value):
-            raise RequestError(f"{place} must be {words}, got {value!r}")
-        return value
-
-    return parse
-
-
-_name, _truth = _one(str, "a column name"), _one(bool, "true or false")
-_mark = _one(str, "one mark, such as ',' or '.'", lambda mark: len(mark) == 1 and not (mark.isalnum() or mark in '+-"'))
+def _categorical(name: str, given: dict[str, Any], place: str) -> Categorical:
+    if "groups" in given:
+        if "categories" in given:
+            raise RequestError(f"{place}.groups must be a table group = [categories], given instead of categories")
+        given["groups"] = _tables(given["groups"], f"{place}.groups")
+    if "missing" in given:
+        (given["missing"],) = _texts([given["missing"]], place)
+    rule = _made(Categorical, given, place, prefix=name)
+    if rule.missing not in (None, "refuse", "indicator", *(rule.places or [rule.missing])):
+        words = "must be 'indicator', 'refuse' or one of the categories"
+        raise RequestError(f"{place}.missing {words}, got {rule.missing!r}")
+    return rule
 
 
 def separator_of(value: Any, place: str) -> str:
     """Separator of a text file: one mark, or the word tab."""
-    return "\t" if value in ("tab", "\t") else str(_mark(value, place))
+    try:
+        return "\t" if value == "tab" else convert(value, Mark)
+    except ValidationError:
+        raise RequestError(f"{place} must be {_WORDS['separator']}, got {value!r}") from None
 
 
-def _texts(values: Any, place: str, empty: bool = False) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or (not values and not empty):
+def _texted(table: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Values that a table says, those of lists of texts as texts."""
+    given = {key: value for key, value in table.items() if value is not None}
+    return given | {key: _texts(given[key], f"{place}.{key}", _LISTS[key]) for key in _LISTS.keys() & given.keys()}
+
+
+def _tables(values: Any, place: str) -> dict[str, tuple[str, ...]]:
+    """A table of lists of texts, which hold none twice."""
+    if not isinstance(values, Mapping) or not values:
+        raise RequestError(f"{place} must be a table group = [categories], given instead of categories")
+    tables = {str(name): _texts(members, f"{place}.{name}") for name, members in values.items()}
+    _texts([*chain.from_iterable(tables.values())], place)
+    return tables
+
+
+def _texts(values: Any, place: str, least: int = 1) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or len(values) < least:
         raise RequestError(f"{place} must be a list of values, got {values!r}")
     texts = tuple(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
-    _distinct(texts, place)
-    return texts
-
-
-def _distinct(texts: tuple[str, ...], place: str) -> None:
-    if len(set(texts)) != len(texts):
+    if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise RequestError(f"{place} holds {twice!r} twice")
-
-
-_COMMON: dict[str, Parser] = {"kind": lambda value, place: value, "column": _name, "weight": _above_0}
-_KINDS: dict[str, dict[str, Parser]] = {
-    "categorical": _COMMON
-    | {"categories": _texts, "groups": _groups, "other": _truth, "missing": lambda v, place: _texts([v], place)[0]},
-    "numeric": _COMMON
-    | {
-        **{"low": _number, "high": _number, "edges": _edges, "missing": _stands},
-        "scale": _one(str, f"one of {', '.join(SCALES)}", SCALES.__contains__),
-    },
-}
-_PARSERS: dict[str, Parser] = {
-    "label": _name,
-    "labels": _labels,
-    "features": _one(int, "a whole number, 1 or more", lambda width: width >= 1),
-    "columns": _rules,
-    **dict.fromkeys(("drop", "leave_out", "numeric", "categorical"), partial(_texts, empty=True)),
-    **dict.fromkeys(("threshold", "centre"), _number),
-    "targets": _range,
-    "scales": _scales,
-    "separator": separator_of,
-    "header": _truth,
-    "decimal": _mark,
-    "thousands": lambda value, place: _mark(value, place) if value else "",
-}
+    return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -131,13 +131,13 @@ def _by_value(
     table: RawTable,
     name: str,
     values: Values,
-    spelt: Sequence[tuple[str, str]] = (),
+    spelt: Mapping[str, Sequence[str]] = {},
     otherwise: Callable[[], str] | None = None,
 ) -> Vector:
     """Numbers of the rows' labels, which have these values; ``otherwise`` are words for others that nobody declared."""
     numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
     places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
-    places |= {canonical(text): places[canonical(word)] for text, word in spelt}
+    places |= {canonical(text): places[canonical(word)] for word, texts in spelt.items() for text in texts}
     words = f"the labels are {f'{values[0]!r} and {values[1]!r}' if len(values) == 2 else listed(values)}"
 
     def undeclared(level: str) -> str | None:
@@ -178,7 +178,7 @@ def _by_convention(table: RawTable, name: str) -> Vector:
 
     if negative == "-1":
         return _by_value(table, name, ("-1", "1"), otherwise=otherwise)
-    return _by_value(table, name, ("0", "1"), [("-0", "0")], otherwise)
+    return _by_value(table, name, ("0", "1"), {"0": ["-0"]}, otherwise)
 
 
 RAW = (

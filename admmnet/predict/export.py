@@ -82,7 +82,7 @@ def _part(name: str, rule: Rule | None, column: Column) -> dict[str, Any]:
         missing = rule.missing if rule is not None and isinstance(rule.missing, float) else None
         own = {"weight": column.weight, "low": column.low, "high": column.high, "missing": missing}
         return {"kind": "number", **found, **own, "shares": list(column.shares) or None}
-    if isinstance(rule, Categorical) and rule.categories is None:
+    if isinstance(rule, Categorical) and rule.open:
         return {"kind": "buckets", **found, "weight": rule.weight, "count": column.width}
     return {"kind": "declared", **found}
 

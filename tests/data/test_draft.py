@@ -50,11 +50,10 @@ def test_every_kind_of_column() -> None:
     found = draft(read, "income")
     assert [(doubt.column, doubt.reason) for doubt in found.doubts] == [("seen", "dates")]
     assert (found.schema.drop, found.schema.labels) == (("seen",), ("low", "high"))
-    spelt: dict[str, Any] = {"categories": ("Yes", "no", "yes"), "groups": ("Yes", "no", "Yes")}
     assert found.schema.rules == (
         Numeric("age", "age", scale="centred", low=20.0, high=69.0),
         Categorical("ward", "ward", other=True, categories=("A", "B", "C")),
-        Categorical("smokes", "smokes", other=True, **spelt),
+        Categorical("smokes", "smokes", other=True, groups={"Yes": ("Yes", "yes"), "no": ("no",)}),
     )
     assert found.notes["income"] == "shares in the sample: 'low' 75.0%, 'high' 25.0%; 'high' is +1"
     # it encodes its sample and reads nothing more

@@ -16,15 +16,15 @@ import numpy as np
 
 from admmnet.data.figures import probabilities
 from admmnet.errors import RequestError
-from admmnet.estimators.tally import IN_MEMORY, Ran, rows_by, run_on
-from admmnet.predict.model import Model
+from admmnet.estimators.tally import IN_MEMORY, rows_by, run_on
+from admmnet.library import RunResult
 from admmnet.types import Matrix, Vector
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
     raise RequestError(
@@ -40,19 +40,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
     _algorithm: ClassVar[str] = ""
-    _labels: ClassVar[dict[str, Any] | None] = None
     loss: str = "logistic"
     fit_intercept: bool = True
     random_state: Any = None
 
-    def _fit(self, X: Any, labels: Vector) -> None:
-        found = self._run({"X": X, "y": labels}, self._labels, algorithm=self._algorithm)
-        self._keep(found.result.theta[0], found.privacy, found.model)
+    def _fit(self, X: Any, labels: Vector, answers: Mapping[str, Any], _: Any = None) -> None:
+        """Run the method on records (n, d) and the labels of which the schema's ``answers`` speak; keep its model."""
+        if "labels" in answers:
+            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+        found = self._run({"X": X, "y": labels}, answers, algorithm=self._algorithm)
+        self._keep(found, found.theta[0])
 
-    def _run(self, records: Mapping[str, Any], schema: dict[str, Any] | None, **settings: Any) -> Ran:
+    def _run(self, records: Mapping[str, Any], schema: Mapping[str, Any], **settings: Any) -> RunResult:
         """Run the method on records; parameters are settings of the run unless ``settings`` say otherwise."""
         given = {name: getattr(self, name) for name in self.get_params(deep=False) if name not in _OWN}
-        given |= {"no_intercept": not self.fit_intercept, "schema": schema} | settings
+        given |= {"no_intercept": not self.fit_intercept, "schema": schema or None} | settings
         return run_on(given.pop("account", IN_MEMORY), self._seed(), **records, **given)
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
@@ -60,11 +62,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=numeric)
         return X, y
 
-    def _keep(self, theta: Any, privacy: dict[str, Any], model: Model) -> None:
+    def _keep(self, found: RunResult, theta: Any) -> None:
         """Set the attributes of a model of shape (d,), or (d, K) of K classes."""
-        self._model = model
         width = len(theta) - self.fit_intercept
-        self.theta_, self.privacy_ = theta, privacy
+        self._model, self.theta_, self.privacy_ = found.model, theta, found.summary["privacy"]
         self.coef_: Any = theta[:width].T
         self.intercept_: Any = theta[width] if self.fit_intercept else np.zeros(theta.shape[1:])
 
@@ -165,15 +166,10 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         RequestError, BudgetError
             As `admmnet.run`.
         """
-        X, y, codes = self._encoded(X, y)
-        if type_of_target(y) == "multiclass" or len(self.classes_) > 2:
-            raise ValueError(f"Only binary classification is supported. The type of the target is {type_of_target(y)}.")
-        self._fit(X, np.where(codes == 1, 1.0, -1.0))
-        self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
-        return self
+        return self._learn(X, y)
 
-    def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
-        """Rows and labels as checked, and the places of the labels in ``classes_``."""
+    def _learn(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to rows and labels, once they are checked, and each label has its place in ``classes_``."""
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if y is not None and labels.dtype == object:
             gone = [v is None or type(v).__name__ == "NAType" or v != v for v in labels.ravel().tolist()]
@@ -186,7 +182,12 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs two classes")
-        return X, y, codes
+        if len(self.classes_) > 2:
+            self._fit(X, codes.astype(np.float64), {"labels": [str(k) for k in range(len(self.classes_))]}, groups)
+        else:
+            self._fit(X, np.where(codes == 1, 1.0, -1.0), {}, groups)
+            self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
+        return self
 
     def decision_function(self, X: Any) -> Vector:
         """Score of each row, shape (n,); above 0 is the second class."""
@@ -214,7 +215,6 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
 
-    _labels = {"targets": [-1.0, 1.0]}  # noqa: RUF012
     target_range: tuple[float, float] = (-1.0, 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -227,11 +227,10 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
         RequestError, BudgetError
             As `admmnet.run`.
         """
-        self._fit(*self._scaled(X, y))
-        return self
+        return self._learn(X, y)
 
-    def _scaled(self, X: Any, y: Any) -> tuple[Any, Vector]:
-        """Rows as checked, and targets scaled to [-1, 1]."""
+    def _learn(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to rows, and targets that are scaled to [-1, 1], once they are checked."""
         X, y = self._rows(X, y, numeric=True)
         try:
             low, high = map(float, self.target_range)
@@ -239,7 +238,9 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
             low = high = np.nan
         if not -np.inf < low < high < np.inf:
             raise ValueError(f"target_range = {self.target_range!r} must be two finite numbers, the smaller first")
-        return X, np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0)
+        targets = np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0)
+        self._fit(X, targets, {"targets": [-1.0, 1.0]}, groups)
+        return self
 
     def predict(self, X: Any) -> Vector:
         """Target of each row, shape (n,)."""

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.memory import frame_of, kinds_of, with_column
-from admmnet.data.schema import Categorical, Rule, Schema, parse_schema, to_table
-from admmnet.data.settings import ENCODE, FROM, GROUPS
+from admmnet.data.settings import FROM, GROUPS
 from admmnet.data.table import listed
 from admmnet.errors import RequestError
 from admmnet.estimators.base import Classifier, Estimator, Regressor, grouped, parameters
@@ -83,61 +82,53 @@ class NetworkEstimator(Estimator):
     whiten: str = "auto"
     kinds: str | None = None
 
-    def _train(self, X: Any, y: Vector, groups: Any = None, answers: Mapping[str, Any] | None = None) -> None:
-        """Run the method on records (n, d) and the labels of which the schema's ``answers`` speak; keep its model."""
-        classes = len((answers or {}).get("labels", ()))
-        loss, schema = self.loss, dict(answers or {})
+    def _fit(self, X: Any, y: Vector, answers: Mapping[str, Any], groups: Any = None) -> None:
+        classes, loss, schema = len(answers.get("labels", ())), self.loss, dict(answers)
         if loss == "auto" and not schema and accepts(RunConfig(algorithm=self.algorithm).sections.method, "logistic"):
             loss = "logistic"
-        X = X if self._rules or hasattr(X, "shape") else np.asarray(X)
+        X = X if self._columns or hasattr(X, "shape") else np.asarray(X)
         records: dict[str, Any] = {"X": X, "y": y}
-        if self._rules:
-            frame, label = _frame(X), "y"
-            while label in frame.columns:
+        if self._columns:
+            X, label = _frame(X), "y"
+            while label in X.columns:
                 label += "_"
-            schema |= to_table(Schema(label=label, rules=self._rules, drop=("*",)))
-            records = {"data": with_column(frame, label, y)}
-        parts = self._parts(len(y), groups)
-        if parts is not None:
-            whole = records.get("data")
+            schema |= {"label": label, "columns": self._columns, "drop": ["*"]}
+            records = {"data": with_column(X, label, y)}
+        agents, split = self.agents, "iid"
+        if groups is not None:
+            self.groups_, owners = grouped(groups, len(y))
+            agents, split = len(self.groups_), f"{GROUPS}:{sha256(owners.astype('<u4').tobytes()).hexdigest()[:32]}"
+            parts, whole = [np.flatnonzero(owners == i) for i in range(agents)], records.get("data")
             records = {"shards": [(X[part], y[part]) if whole is None else whole[part] for part in parts]}
-        found = self._run(
-            records,
-            schema or None,
-            agents=self.agents if parts is None else len(parts),
-            split="iid" if parts is None else f"{GROUPS}:{_digest(parts)}",
-            loss=loss,
-            encode="declared" if self._rules is None and not self._taken else self.encode,
-        )
+        elif isinstance(agents, Integral) and agents > len(y):
+            raise ValueError(f"agents = {agents} with n_samples = {len(y)}: each needs one; take fewer agents")
+        encode = "declared" if self._columns is None and not self._taken else self.encode
+        found = self._run(records, schema, agents=agents, split=split, loss=loss, encode=encode)
         self.encoding_, self.whitening_ = found.model.found.encoding, found.model.found.whitening
-        self.loss_ = str(found.plan.config.loss)
-        names = found.model.feature_names
-        own = getattr(self, "feature_names_in_", names) if self._rules is None else names
+        self.loss_, names = str(found.model.config.loss), found.model.feature_names
+        own = getattr(self, "feature_names_in_", names) if self._columns is None else names
         self._names = tuple(own)[: len(names) - self.fit_intercept]
-        vectors = found.result.theta
-        theta = vectors.mean(axis=0) if (vectors != vectors[0]).any() else vectors[0]
-        self._keep(theta.reshape(classes, -1).T if classes else theta, found.privacy, found.model)
+        theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
+        self._keep(found, theta.reshape(classes, -1).T if classes else theta)
 
     @property
     def _taken(self) -> bool:
         """Whether an encoding is taken over from a run."""
         return str(self.encode).startswith(FROM)
 
-    def _columns(self, X: Any, two: bool) -> tuple[Rule, ...] | None:
-        """Columns that stay raw, empty where all of X are numbers; None where rows are X scaled to norm 1.
+    def _raw(self, X: Any, two: bool) -> Mapping[str, Any] | None:
+        """``columns`` of a schema, which stay raw, empty where all of X are numbers; None where rows are X scaled.
 
         Raises
         ------
         ValueError
             A parameter has another value than it may have.
         """
-        allowed = {"encode": ENCODE, "whiten": ("auto", "on", "off"), "kinds": (None, "dtype")}
-        for name, values in allowed.items():
-            if getattr(self, name) not in values and not (self._taken and name == "encode"):
-                raise ValueError(f"{name} = {getattr(self, name)!r}: it must be one of {', '.join(map(repr, values))}")
+        if self.kinds not in (None, "dtype"):
+            raise ValueError(f"kinds = {self.kinds!r}: it must be 'dtype' or None")
         if self._taken:
             model = read_model(self.encode.removeprefix(FROM))
-            return None if model.found.encoding is None else parse_schema(model.table).rules
+            return None if model.found.encoding is None else (model.table or {}).get("columns", {})
         if self.encode == "declared" or (self.encode == "auto" and self.kinds is None):
             return None
         if self.encode == "auto" and not (two and self.algorithm in TRIED):
@@ -145,18 +136,18 @@ class NetworkEstimator(Estimator):
                 f"kinds = {self.kinds!r} with encode = 'auto' goes with two classes and {', '.join(TRIED)}: "
                 "give encode='private', which measures columns for other labels and methods, too"
             )
-        rules = rules_in(X)
-        if rules and self.kinds != "dtype":
-            raise ValueError("encode = 'private' takes a frame's types for public kinds: say so, kinds='dtype'")
-        return rules
+        columns = columns_in(X)
+        if columns and self.kinds != "dtype":
+            raise ValueError(f"encode = {self.encode!r} takes a frame's types for public kinds: say so, kinds='dtype'")
+        return columns
 
     def _rows(self, X: Any, y: Any, *, numeric: bool = False) -> tuple[Any, Any]:
-        self._rules = self._columns(X, two=not numeric and len(np.unique(np.asarray(y))) == 2)
-        if self._rules is None:
+        self._columns = self._raw(X, two=not numeric and len(np.unique(np.asarray(y))) == 2)
+        if self._columns is None:
             try:
                 return super()._rows(X, y, numeric=numeric)
             except ValueError as error:
-                words = [rule.column for rule in rules_in(X) if isinstance(rule, Categorical)]
+                words = [name for name, own in columns_in(X).items() if own["kind"] == "categorical"]
                 if not words or "could not convert string" not in str(error):
                     raise
                 told = f"X has columns that are no numbers, {listed(words, 4)}: if the frame's types are public"
@@ -175,29 +166,16 @@ class NetworkEstimator(Estimator):
 
     def _score(self, X: Any) -> Vector:
         check_is_fitted(self)
-        if self._rules is None:
+        if self._columns is None:
             return super()._score(X)
-        rows = rows_by(self._model, _frame(X) if self._rules else X)
+        rows = rows_by(self._model, _frame(X) if self._columns else X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return np.asarray(rows @ self.theta_)
 
-    def _parts(self, n: int, groups: Any) -> list[Any] | None:
-        """Rows of a group each; None where rows are dealt at random."""
-        if groups is not None:
-            self.groups_, owners = grouped(groups, n)
-            return [np.flatnonzero(owners == i) for i in range(len(self.groups_))]
-        if not isinstance(self.agents, Integral) or isinstance(self.agents, bool) or self.agents < 1:
-            raise ValueError(f"agents = {self.agents!r}: it must be a whole number, 2 or more")
-        if self.agents > n:
-            raise ValueError(f"agents = {self.agents} with n_samples = {n}: each needs one; take fewer agents")
-        return None
 
-
-def rules_in(X: Any) -> tuple[Rule, ...]:
+def columns_in(X: Any) -> dict[str, dict[str, str]]:
     """Each column of a frame by its type; none of an array, whose columns are numbers."""
-    frame = frame_of(X)
-    kinds = {} if frame is None else kinds_of(frame)
-    return parse_schema({"columns": {name: {"kind": kind} for name, kind in kinds.items()}}).rules
+    return {} if frame_of(X) is None else {name: {"kind": kind} for name, kind in kinds_of(X).items()}
 
 
 def _frame(X: Any) -> Any:
@@ -206,14 +184,6 @@ def _frame(X: Any) -> Any:
     if frame is None:
         raise RequestError(f"X is a {type(X).__name__}, and columns are taken by their names: give a data frame")
     return frame
-
-
-def _digest(parts: list[Any]) -> str:
-    """Of the owner of every row, which is public."""
-    owners = np.empty(sum(map(len, parts)), dtype="<u4")
-    for i, part in enumerate(parts):
-        owners[part] = i
-    return sha256(owners.tobytes()).hexdigest()[:32]
 
 
 @parameters
@@ -245,13 +215,7 @@ class NetworkClassifier(NetworkEstimator, Classifier):
         RequestError, BudgetError
             The method does not learn so many classes, or a setting is wrong; the budget affords nothing.
         """
-        X, _, codes = self._encoded(X, y)
-        if len(self.classes_) == 2:
-            self._train(X, np.where(codes == 1, 1.0, -1.0), groups)
-            self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
-        else:
-            self._train(X, codes.astype(np.float64), groups, {"labels": [str(k) for k in range(len(self.classes_))]})
-        return self
+        return self._learn(X, y, groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -281,6 +245,4 @@ class NetworkRegressor(NetworkEstimator, Regressor):
         RequestError, BudgetError
             The method does not learn targets, or a setting is wrong; the budget affords nothing.
         """
-        X, targets = self._scaled(X, y)
-        self._train(X, targets, groups, {"targets": [-1.0, 1.0]})
-        return self
+        return self._learn(X, y, groups)

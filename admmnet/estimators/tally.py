@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from admmnet.errors import AdmmnetError, PrivacyWarning, RequestError, short
 from admmnet.library import RunResult, run
@@ -26,7 +26,6 @@ from admmnet.privacy.events import Unprotected
 from admmnet.privacy.together import added, largest
 from admmnet.record.format import epsilon
 from admmnet.record.reader import read_run
-from admmnet.running.plan import Plan
 from admmnet.transport.local import LocalWorld
 
 IN_MEMORY = "process"
@@ -116,27 +115,20 @@ def _warn(text: str) -> None:
     warnings.warn(text, PrivacyWarning, stacklevel=level)
 
 
-class Ran(NamedTuple):
-    """What a fit keeps of its run: model and plan, and ``privacy`` of the summary with ``process``."""
+def run_on(account: str | Path, seed: int | None, **asked: Any) -> RunResult:
+    """Run a method as ``admmnet.run`` does, in one process; private without a ``seed``. Errors are those of ``run``.
 
-    result: RunResult
-    model: Model
-    plan: Plan
-    privacy: dict[str, Any]
-
-
-def run_on(account: str | Path, seed: int | None, **asked: Any) -> Ran:
-    """Run a method as ``admmnet.run`` does, in one process; private without a ``seed``. Errors are those of ``run``."""
+    ``process`` in ``privacy`` of the summary says what the fits of this process have cost together.
+    """
     folder, method = folder_of(account), METHODS[asked["algorithm"]]
-    private, plans, process = seed is None and method.private, list[Plan](), None
+    private, process = seed is None and method.private, None
     how: dict[str, Any] = {"account": folder, "no_account": folder is None, "no_test": True, "seed": seed}
     with TemporaryDirectory() as place, telling(folder):
         out = Path(place) / "run"
         try:
-            world = LocalWorld(lasting=False)
             how |= {"private": private, "simulate": not private, "out": str(out)}
-            result = run(world=world, on_start=plans.append, **how, **asked)
-            model = result.model
+            result = run(world=LocalWorld(lasting=False), **how, **asked)
+            _ = result.model  # is read while there is a folder
         finally:  # what was charged is spent, whatever came then
             begun = private and (out / "ledger").is_dir()
             if ledgers := list(read_run(out, events=False).ledgers.values()) if begun else []:
@@ -145,7 +137,8 @@ def run_on(account: str | Path, seed: int | None, **asked: Any) -> Ran:
                 spent = [one.totals if method.covered else nothing for one in ledgers]
                 where = IN_MEMORY if folder is None else str(Path(folder).resolve())
                 process = PROCESS.add(spent, delta, ledgers[0].header["adjacency"], where)
-    return Ran(result, model, plans[0], {**result.summary["privacy"], "process": process})
+    result.summary["privacy"]["process"] = process
+    return result
 
 
 def rows_by(model: Model, X: Any) -> Any:

@@ -104,7 +104,7 @@ def test_sparse_rows(algorithm: str) -> None:
         ({"graph": nx.path_graph(4)}, np.arange(600) % 3, "graph has 4 nodes, and agents = 3"),
         ({"graph": nx.path_graph(3, nx.DiGraph)}, np.arange(600) % 3, "directed graph"),
         ({"graph": "ring"}, None, "topology 'ring'"),
-        ({"agents": 2.5}, None, "agents = 2.5: it must be a whole number"),
+        ({"agents": 2.5}, None, "agents = 2.5 is not allowed: it must be a whole number"),
         ({"agents": 601}, None, "agents = 601 with n_samples = 600"),
         ({"epsilon": 0}, None, "epsilon = 0"),
         ({"random_state": -1}, None, "seed = -1 is not allowed"),

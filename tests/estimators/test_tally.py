@@ -18,11 +18,12 @@ from sklearn.model_selection import cross_val_score
 from admmnet import BudgetError, NetworkClassifier, PrivacyWarning, RequestError
 from admmnet.estimators import tally
 from admmnet.estimators.single_site import DPSGDClassifier, DPSGDRegressor, SDCAClassifier
-from admmnet.estimators.tally import IN_MEMORY, Ran, Tally, run_on
+from admmnet.estimators.tally import IN_MEMORY, Tally, run_on
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, SubsampledGaussian, Unprotected
 from admmnet.privacy.ledger import audit
 from admmnet.record.format import epsilon
+from admmnet.running.plan import Plan
 from admmnet.types import Matrix, Vector
 
 GAUSS = Gaussian(1.0, 5.0)
@@ -36,8 +37,9 @@ def people(n: int = 300) -> tuple[Matrix, Vector]:
 X, Y = people()
 
 
-def fit(X: Any, y: Any, **words: Any) -> Ran:
-    return run_on(IN_MEMORY, None, X=X, y=y, **words)
+def fit(X: Any, y: Any, **words: Any) -> dict[str, Any]:
+    found: dict[str, Any] = run_on(IN_MEMORY, None, X=X, y=y, **words).summary["privacy"]
+    return found
 
 
 def read(*events: Event, delta: float = 1e-5) -> float:
@@ -95,16 +97,17 @@ def test_a_warning_stands_at_the_line_that_asks_for_the_fit() -> None:
 
 
 def test_single_site_fits_add_up(fresh_tally: Tally) -> None:
-    one = fit(X, Y, algorithm="dp-sgd", epsilon=0.5)
-    event = one.plan.agents[0].charges[0][0]
+    plans: list[Plan] = []
+    one = fit(X, Y, algorithm="dp-sgd", epsilon=0.5, on_start=plans.append)
+    event = plans[0].agents[0].charges[0][0]
     assert isinstance(event, SubsampledGaussian)
-    first = {"fits": 1, "epsilon": read(event), "delta": one.privacy["delta"], "adjacency": "zero-out"}
-    assert one.privacy["process"] == first
+    first = {"fits": 1, "epsilon": read(event), "delta": one["delta"], "adjacency": "zero-out"}
+    assert one["process"] == first
     for fits, other in ((2, sparse.csr_matrix(X)), (3, X + 1.0)):  # other rows are added up as well: too much is safe
         with pytest.warns(PrivacyWarning) as told:
             more = fit(other, -Y, algorithm="dp-sgd", epsilon=0.5)
         together = read(*[event] * fits)
-        assert more.privacy["process"]["epsilon"] == pytest.approx(together)
+        assert more["process"]["epsilon"] == pytest.approx(together)
         words = f"{fits} private fits of this process: epsilon {epsilon(together)} together (delta 1e-05, zero-out)"
         assert [str(one.message).partition(" where")[0] for one in told] == [words]
 
@@ -142,7 +145,7 @@ def test_a_fit_that_fails_has_spent(fresh_tally: Tally, monkeypatch: pytest.Monk
 
 def test_fits_that_no_proof_covers_have_no_epsilon() -> None:
     words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published", "data_dependent": True}
-    assert fit(X, Y, **words).privacy["process"]["epsilon"] is None
+    assert fit(X, Y, **words)["process"]["epsilon"] is None
     with pytest.warns(PrivacyWarning, match="2 private fits of this process: epsilon infinite together"):
         fit(X, Y, algorithm="dp-sgd")
 

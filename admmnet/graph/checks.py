@@ -97,14 +97,16 @@ def check_topology(graph: Any, name: str = "graph") -> Graph:
 
     collector = Collector(name)
     if not isinstance(graph, nx.Graph):
-        hint = "; networkx.from_numpy_array(A) makes one of a matrix" if hasattr(graph, "shape") else ""
+        hint = ""
+        if hasattr(graph, "shape"):
+            hint = "; where A equals its transpose, networkx.from_numpy_array(A) makes one of the matrix"
         raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph{hint}")
     if graph.is_directed():
         raise collector.fault(DIRECTED)
     if graph.is_multigraph():
         raise collector.fault(MULTIGRAPH)
-    for label in graph:
-        collector.agent(label)
+    if len({collector.agent(label) for label in graph}) < len(graph):
+        raise collector.fault("two nodes have the same number; give every agent its own")
     for first, second in graph.edges():
         collector.edge(first, second)
     return collector.graph()

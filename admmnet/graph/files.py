@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, convert
+
 from admmnet.errors import RequestError, short
 from admmnet.files import drafted, load_json
+from admmnet.form_errors import said
 from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
 from admmnet.graph.simple import Graph
 
@@ -149,55 +153,53 @@ def _read_adjlist(text: str, source: str) -> Graph:
     return collector.graph()
 
 
+class _Node(Struct):
+    id: Any
+
+
+class _Edge(Struct):
+    source: Any
+    target: Any
+
+
+class _NodeLink(Struct):
+    nodes: list[_Node]
+    edges: list[_Edge] | None = None
+    links: list[_Edge] | None = None
+    directed: Any = False
+    multigraph: Any = False
+
+
 def _read_json(text: str, source: str) -> Graph:
-    collector = Collector(source)
+    collector, found = Collector(source), None
     try:
-        data = load_json(text)
+        found = load_json(text)
+        data = convert(found, _NodeLink)
     except ValueError as error:
-        raise collector.fault(f"cannot be read as JSON: {error}") from None
-    keys = [key for key in ("edges", "links") if isinstance(data, dict) and key in data]
-    if len(keys) != 1 or "nodes" not in data:
+        raise collector.fault(f"cannot be read as node-link JSON: {said(error, found)}") from None
+    if (data.edges is None) == (data.links is None):
         raise collector.fault("expected a node-link object with 'nodes' and either 'edges' or 'links'")
-    if data.get("directed"):
+    if data.directed:
         raise collector.fault(DIRECTED)
-    nodes = {collector.agent(node["id"]) for node in _records(collector, data, "nodes", "id")}
-    if len(nodes) != len(data["nodes"]):
+    nodes = {collector.agent(node.id) for node in data.nodes}
+    if len(nodes) != len(data.nodes):
         raise collector.fault("a node is listed twice under 'nodes'; list every agent once")
-    for edge in _records(collector, data, keys[0], "source", "target"):
-        first, second = edge["source"], edge["target"]
-        for end in (first, second):
+    for edge in data.edges or data.links or ():
+        for end in (edge.source, edge.target):
             if collector.agent(end) not in nodes:
-                raise collector.fault(f"edge {first}-{second}: agent {end} is not under 'nodes'; add it there")
-        collector.edge(first, second)
-    if data.get("multigraph"):
+                raise collector.fault(
+                    f"edge {edge.source}-{edge.target}: agent {end} is not under 'nodes'; add it there"
+                )
+        collector.edge(edge.source, edge.target)
+    if data.multigraph:
         raise collector.fault(MULTIGRAPH)
     return collector.graph()
 
 
-def _records(collector: Collector, data: dict[str, Any], key: str, *names: str) -> list[dict[str, Any]]:
-    records = data[key]
-    if not isinstance(records, list):
-        raise collector.fault(f"'{key}' must be a list, got {short(records)}")
-    for place, record in enumerate(records):
-        if not isinstance(record, dict) or any(name not in record for name in names):
-            wanted = " and ".join(f"'{name}'" for name in names)
-            raise collector.fault(f"{key}[{place}] must be an object with {wanted}, got {short(record)}")
-    return records
-
-
 def _read_gml(text: str, source: str) -> Graph:
-    import networkx as nx
-
-    graph = _by_networkx("GML", "read_gml", text, source, label="id")
-    labels = nx.get_node_attributes(graph, "label")
     # labels are the names where there are any (networkx writes them so); else the ids are
-    if labels:
-        if len(labels) < len(graph):
-            raise RequestError(f"{source}: some nodes have a label and some have none; label all or none")
-        if len(set(map(str, labels.values()))) < len(labels):
-            raise RequestError(f"{source}: two nodes have the same label; give every agent its own number")
-        graph = nx.relabel_nodes(graph, labels)
-    return check_topology(graph, source)
+    label = "label" if re.search(r"\blabel\b", text) else "id"
+    return check_topology(_by_networkx("GML", "read_gml", text, source, label=label), source)
 
 
 def _by_networkx(name: str, reader: str, text: str, source: str, **how: str) -> Any:

@@ -13,7 +13,6 @@ from admmnet.experiments.figures import Choice
 from admmnet.experiments.grid import TRIAL_SEEDS, Cell
 from admmnet.experiments.parsing import said
 from admmnet.experiments.picture import curve, curves, over_epsilon
-from admmnet.experiments.pool import Call
 from admmnet.experiments.rows import Row, by, distinct, pick, split, values
 from admmnet.experiments.tasks import cost
 from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized, steadier
@@ -107,7 +106,7 @@ def _problems(bench: Bench) -> Iterator[Problem]:
         scale = WEIGHTS[name] * len(rows(records)[1])
         reaches = sorted(REACHES[name][: 2 if quick else 5])
         clips = ":".join(repr(float(f"{reach * scale:.2g}")) for reach in reaches)
-        (session,) = bench.compare("damaskinos2021_methods", {name: records}, clips=clips)
+        (session,) = bench.compare("damaskinos2021_methods", records, place=name, clips=clips)
         yield Problem(name, records, session, draw)
 
 
@@ -215,7 +214,7 @@ def _convergence_claims(own: list[Row], reading: str, low: float, high: float) -
 
 def _third(bench: Bench, ridge: DataSource) -> list[Row]:
     found = []
-    for session in bench.compare("damaskinos2021_batches", {"": ridge}):
+    for session in bench.compare("damaskinos2021_batches", ridge):
         settings = session.grid.comparison.settings
         for cell, row in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
             found += [row | {"reading": reading} for reading, _ in _names(cell)]
@@ -280,32 +279,27 @@ def _minima(own: list[Row]) -> list[float]:
 def _trials(bench: Bench, problems: list[Problem]) -> Iterator[Row]:
     """Trials of all methods at the epsilon nearest 1, one of each setting, and what they cost with one final run."""
     for one in problems:
-        grid = one.session.grid
+        session, grid = one.session, one.session.grid
         nearest = min(grid.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
-        chosen = [c for c in one.session.choices.values() if c.case.epsilon in (None, nearest)]
-        costs = bench.passes("costs", {_name(one, c): _cost(one, c) for c in chosen if c.case.epsilon is not None})
-        for choice in chosen:
-            for cell in grid.trials(choice.case):
-                summary = one.session.summary(cell) if cell.seed == TRIAL_SEEDS else None
-                if summary is None:
+        tried: dict[str, tuple[Choice, list[Cell]]] = {}
+        costly: dict[str, tuple[Any, ...]] = {}
+        for choice in (own for own in session.choices.values() if own.case.epsilon in (None, nearest)):
+            words = one.source.title, choice.case.words, *grid.comparison.tune[:1], len(choice.errors)
+            name = name_of(*words)[:120]
+            tried[name] = choice, [cell for cell in grid.trials(choice.case) if cell.seed == TRIAL_SEEDS]
+            if choice.case.epsilon is not None:
+                final = grid.config(Cell(choice.case, grid.seeds[0], choice.values))
+                costly[name] = session.read, tuple(map(grid.config, tried[name][1])), (final,)
+        costs = bench.passes("costs", cost, costly)
+        for name, (choice, cells) in tried.items():
+            for cell in cells:
+                if (summary := session.summary(cell)) is None:
                     continue
                 for reading, method in _names(cell):
                     facts = {"problem": one.name, "reading": reading, "method": method, "epsilon": choice.case.epsilon}
-                    facts |= {name: dict(cell.values).get(name) for name in ("batch", "clip", "learning_rate")}
-                    spent = costs.get(_name(one, choice), (None, None))
-                    facts |= {"tried": len(choice.errors), "epsilon_proven_with_trials": spent[0]}
+                    facts |= {word: dict(cell.values).get(word) for word in ("batch", "clip", "learning_rate")}
+                    facts |= {"tried": len(choice.errors), "epsilon_proven_with_trials": costs.get(name, [None])[0]}
                     yield facts | {"error": summary["test_error"]["consensus"]}
-
-
-def _name(one: Problem, choice: Choice) -> str:
-    return name_of(one.source.title, choice.case.words, *one.session.grid.comparison.tune[:1], len(choice.errors))[:120]
-
-
-def _cost(one: Problem, choice: Choice) -> Call:
-    grid, first = one.session.grid, one.session.grid.seeds[0]
-    tried = tuple(grid.config(cell) for cell in grid.trials(choice.case) if cell.seed == TRIAL_SEEDS)
-    final = grid.config(Cell(choice.case, first, choice.values))
-    return Call(f"the cost of {choice.case.words}", cost, (one.session.read, tried, (final,)))
 
 
 def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:

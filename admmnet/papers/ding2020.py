@@ -14,7 +14,6 @@ from admmnet.data.figures import test_error
 from admmnet.errors import MissingDataError
 from admmnet.experiments.parsing import said
 from admmnet.experiments.picture import curves, over_epsilon
-from admmnet.experiments.pool import Call
 from admmnet.experiments.rows import Row, by, distinct, pick, split, values
 from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized
 from admmnet.papers.driver import Bench, Figure, course, rows_of, seeds_of
@@ -56,8 +55,8 @@ def figures(bench: Bench) -> list[Figure]:
     """Measure and return the seven figures."""
     adult, others = _sources(bench)
     found = _effects(bench, adult)
-    calls = {one.title: Call(f"the optimum of {one.title}", optimum, (one, FREE)) for one in (adult, *others)}
-    pooled = {title: best["test_error"] for title, best in bench.passes("optima", calls).items()}
+    best = bench.passes("optima", optimum, {one.title: (one, FREE) for one in (adult, *others)})
+    pooled = {title: found["test_error"] for title, found in best.items()}
     first, losses = _compared(bench, adult, pooled)
     rest = [row for one in others for row in _compared(bench, one, pooled, "other")[0]]
     return [*found, trade_off(first, adult), _convergence(losses, adult), _elsewhere(rest, others)]
@@ -106,7 +105,7 @@ EFFECTS = {
 def _effects(bench: Bench, adult: DataSource) -> list[Figure]:
     """Measure and return figures 1 to 4."""
     rows: dict[int, list[Row]] = {number: [] for number in EFFECTS}
-    for session in bench.compare("ding2020_effects", {"adult": adult}):
+    for session in bench.compare("ding2020_effects", adult):
         name, settings = session.folder.name, session.grid.comparison.settings
         number, reading = int(name[6]), name.split("-")[1]
         facts = {"reading": READINGS[reading], "x": settings[EFFECTS[number].setting]}
@@ -212,7 +211,7 @@ def _compared(
     """All methods at all epsilons in the four readings: figures of the end, and losses by round."""
     points: list[Row] = []
     losses: list[Row] = []
-    for reading, session in zip(READINGS_OF, bench.compare("ding2020_methods", {"": records}, *variants), strict=True):
+    for reading, session in zip(READINGS_OF, bench.compare("ding2020_methods", records, *variants), strict=True):
         for cell, row in rows_of(session, data=records.title, reading=reading):
             facts = {"data": row["data"], "reading": reading, "method": cell.case.entry.algorithm}
             facts |= {"epsilon": row["epsilon"], "seed": row["seed"]}

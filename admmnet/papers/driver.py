@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,50 +99,52 @@ class Bench:
 
         A key VARIANT-quick holds in a quick call alone.
         """
-        tables = read_toml(Path(__file__).with_name(f"{file}.toml"))
         names = [*variants, *(["quick", *(f"{name}-quick" for name in variants)] if self.request.quick else [])]
-        return _varied(tables, names)
 
-    def compare(self, file: str, sources: Mapping[str, DataSource], *variants: str, **filled: str) -> list[Session]:
-        """Finished comparisons of a grid file on the records of each source.
+        def varied(table: dict[str, Any]) -> dict[str, Any]:
+            own = {key: value for key, value in table.items() if key.partition("-")[0] not in ("quick", "other")}
+            for key, value in (pair for name in names for pair in table.get(name, {}).items()):
+                own[key] = own.get(key, {}) | value if isinstance(value, dict) else value
+            return own
 
-        They are those of the place of its name, or of all places where none has that. Texts in braces in ``tune`` are
-        ``filled``.
+        tables = varied(read_toml(Path(__file__).with_name(f"{file}.toml")))
+        return tables | {"place": [varied(place) for place in tables.get("place", ())]}
+
+    def compare(
+        self, file: str, source: DataSource, *variants: str, place: str | None = None, **filled: str
+    ) -> list[Session]:
+        """Finished comparisons of all places of a grid file, or of one, on a source's records.
+
+        Texts in braces in ``tune`` are ``filled``.
         """
-        sessions = []
-        for name, source in sources.items():
-            tables = self.tables(file, *variants)
-            tables["place"] = [place for place in tables["place"] if place["name"] == name] or tables["place"]
-            for table in (tables["compare"], *tables["place"]):
-                if "tune" in table:
-                    table["tune"] = [text.format(**filled) for text in table["tune"]]
-            words = {} if self.request.seeds is None else {"seeds": range(self.request.seeds)}
-            out = self.folder / file / re.sub(r"[^\w.+-]+", "-", source.title)
-            grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, str(out)).values()
-            read = source if source.made or source.most else None
-            sessions += [made(self.pool, one, read=read) for one in grids]
+        tables = self.tables(file, *variants)
+        tables["place"] = [own for own in tables["place"] if place in (None, own["name"])]
+        for own in tables["place"]:
+            own["tune"] = [text.format(**filled) for text in own.get("tune", ())]
+        words = {} if self.request.seeds is None else {"seeds": range(self.request.seeds)}
+        out = str(self.folder / file / name_of(source.title))
+        grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, out).values()
+        sessions = [made(self.pool, one, read=source if source.made or source.most else None) for one in grids]
         failed = [f"{run}: {error}" for session in sessions for run, error in session.failed.items()]
         if failed:
             raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
-        for session in sessions:
-            for (entry, epsilon), reasons in session.grid.refused.items():
-                at = "" if epsilon is None else f" at epsilon {epsilon:g}"
-                self.refused += [f"{file}, {entry.text}{at}: {reason}" for reason in reasons.values()]
+        for (entry, epsilon), reasons in (pair for session in sessions for pair in session.grid.refused.items()):
+            at = "" if epsilon is None else f" at epsilon {epsilon:g}"
+            self.refused += [f"{file}, {entry.text}{at}: {reason}" for reason in reasons.values()]
         return sessions
 
-    def passes(self, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
-        """Answers of single passes by their names."""
-        own = {name: replace(call, files=_named(call.given)) for name, call in calls.items()}
-        return self.pool.kept(self.folder / phase, phase, own)
+    def passes(self, phase: str, function: Callable[..., Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+        """Answers of a function by the names of what it is given."""
 
+        def call(name: str, given: tuple[Any, ...]) -> Call:
+            data = (dict(one.settings).get("data", "") for one in given if isinstance(one, DataSource))
+            return Call(name, function, given, tuple(map(str, data)))
 
-def _named(given: Iterable[Any]) -> tuple[str, ...]:
-    """Data that sources among the arguments of a pass name."""
-    return tuple(str(dict(one.settings).get("data", "")) for one in given if isinstance(one, DataSource))
+        return self.pool.kept(self.folder / phase, phase, {name: call(name, own) for name, own in wanted.items()})
 
 
 def name_of(*words: object) -> str:
-    """Name of a pass, as of a file."""
+    """Name of a file or folder."""
     return re.sub(r"[^\w.+-]+", "-", " ".join(map(str, words)))
 
 
@@ -186,7 +188,15 @@ def reproduce(
     RunError
         If a run failed, or a process was ended from outside; what has finished is kept.
     """
-    _check(request)
+    if request.paper not in PAPERS:
+        raise RequestError(f"{request.paper!r} is no paper known here: choose one of {', '.join(PAPERS)}")
+    if request.seeds is not None and request.seeds < 1:
+        raise RequestError(f"--seeds {request.seeds} is not allowed: it must be a whole number, at least 1")
+    if request.data_dir is not None and not Path(request.data_dir).is_dir():
+        raise RequestError(
+            f"--data-dir {request.data_dir}: there is no such folder; name the one that holds the sets, or leave "
+            "the flag out"
+        )
     folder = Path(request.out)
     module = import_module(f"admmnet.papers.{request.paper}")
     needs = [name for name in getattr(module, "NEEDS", ()) if find_spec(name) is None]
@@ -206,18 +216,6 @@ def reproduce(
         write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
         bench = Bench(request, pool)
         return _write(request, module, module.figures(bench), bench.refused)
-
-
-def _check(request: Request) -> None:
-    if request.paper not in PAPERS:
-        raise RequestError(f"{request.paper!r} is no paper known here: choose one of {', '.join(PAPERS)}")
-    if request.seeds is not None and request.seeds < 1:
-        raise RequestError(f"--seeds {request.seeds} is not allowed: it must be a whole number, at least 1")
-    if request.data_dir is not None and not Path(request.data_dir).is_dir():
-        raise RequestError(
-            f"--data-dir {request.data_dir}: there is no such folder; name the one that holds the sets, or leave "
-            "the flag out"
-        )
 
 
 def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Sequence[str]) -> Reproduced:
@@ -249,23 +247,3 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Se
     write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
     claims = {figure.title + quick: figure.claims for figure in figures}
     return Reproduced(folder, folder / REPORT, tuple(pictures), claims, undrawn)
-
-
-def _varied(table: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """A table with what its variants of these names say in place, and without any variants."""
-    own = {key: value for key, value in table.items() if key.partition("-")[0] not in ("quick", "other")}
-    for name in names:
-        own = _merged(own, table.get(name, {}))
-    for key, value in own.items():
-        if isinstance(value, dict):
-            own[key] = _varied(value, names)
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            own[key] = [_varied(one, names) for one in value]
-    return own
-
-
-def _merged(table: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    found = dict(table)
-    for key, value in other.items():
-        found[key] = _merged(found[key], value) if isinstance(value, dict) and key in found else value
-    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from admmnet.experiments.picture import curves
-from admmnet.experiments.pool import Call
 from admmnet.experiments.rows import Row, by, pick, split, values
 from admmnet.papers.claims import Claim, Outcome, claim, lower, steadier
 from admmnet.papers.driver import Bench, Figure, name_of, seeds_of
@@ -37,15 +37,15 @@ def figures(bench: Bench) -> list[Figure]:
     sphere = source("sphere", bench.request.data_dir)
     passes = [(one, batch, "sqrt", factor) for one, factor, batch in product(sets, (1.0, 10.0), scale["batches"])]
     passes += [(sphere, 5, schedule, 1.0) for schedule in STEPS]
-    wanted: dict[str, tuple[Call, Row]] = {}
+    wanted: dict[str, tuple[tuple[Any, ...], Row]] = {}
     for (one, batch, schedule, factor), method, seed in product(passes, LOOKS, seeds):
         alpha = ALPHA if method == "private" else None
         given = (one, batch, alpha, schedule, factor, LAMBDA, seed, scale["points"])
         name = name_of(one.title, batch, schedule, factor, method, seed)
         facts = {"data": one.title, "method": method, "batch": batch, "schedule": schedule, "factor": factor}
-        wanted[name] = Call(name, song, given), facts | {"seed": seed}
-    found = bench.passes("passes", {name: call for name, (call, _) in wanted.items()})
-    best = bench.passes("optima", {one.title: Call(one.title, optimum, (one, LAMBDA)) for one in (*sets, sphere)})
+        wanted[name] = given, facts | {"seed": seed}
+    found = bench.passes("passes", song, {name: given for name, (given, _) in wanted.items()})
+    best = bench.passes("optima", optimum, {one.title: (one, LAMBDA) for one in (*sets, sphere)})
     rows = [
         facts | {"samples": int(samples), "objective": objective, "optimum": best[facts["data"]]["objective"]}
         for name, (_, facts) in wanted.items()

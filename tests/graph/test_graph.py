@@ -181,10 +181,10 @@ REFUSED = [
     ("matrix.csv", "0,1,1\n1,0,0\n0,0,0\n", "expected two agents"),
     ("again.adjlist", "0 1\n1 0 0\n", "line 2: parallel edge 1-0"),
     ("alone.adjlist", "0 1\n2\n", "not connected"),
-    ("deep.json", "[" * 100_000, "cannot be read as JSON"),
+    ("deep.json", "[" * 100_000, "cannot be read as node-link JSON: nested too deep"),
     ("both.json", '{"nodes": [], "edges": [], "links": []}', "either 'edges' or 'links'"),
-    ("scalar.json", '{"nodes": 3, "edges": []}', "'nodes' must be a list"),
-    ("noid.json", '{"nodes": [{"name": 0}], "edges": []}', "nodes[0] must be an object with 'id'"),
+    ("scalar.json", '{"nodes": 3, "edges": []}', "nodes: expected a list"),
+    ("noid.json", '{"nodes": [{"name": 0}], "edges": []}', "nodes[0]: missing key `id`"),
     ("float.json", node_link([0.0, 1], []), "got 0.0"),
     ("double.json", node_link([0, 1, 1], []), "a node is listed twice"),
     ("directed.json", node_link([0, 1], [(0, 1)], directed=True), "directed graph"),
@@ -194,8 +194,8 @@ REFUSED = [
     ("twice.graphml", GRAPHML.format('<edge source="0" target="1"/>' * 2), "multigraph"),
     ("arrow.graphml", GRAPHML.format('<edge directed="true" source="0" target="1"/>'), "directed graph"),
     ("directed.gml", "graph [ directed 1 node [ id 0 ] node [ id 1 ] ]", "directed graph"),
-    ("half.gml", 'graph [ node [ id 0 label "0" ] node [ id 1 ] ]', "label all or none"),
-    ("same.gml", 'graph [ node [ id 0 label "1" ] node [ id 1 label 1 ] ]', "two nodes have the same label"),
+    ("half.gml", 'graph [ node [ id 0 label "0" ] node [ id 1 ] ]', "node #1 has no 'label'"),
+    ("same.gml", 'graph [ node [ id 0 label "1" ] node [ id 1 label 1 ] ]', "two nodes have the same number"),
     ("twice.gml", f"graph [ node [ id 0 ] node [ id 1 ] {TWICE} ]", "parallel edge"),
     ("matrix.npy", "", "its suffix is '.npy'"),
     ("bytes.edges", "0 1\n\udcff", "not UTF-8 text at byte 4"),
@@ -214,11 +214,11 @@ def test_a_wrong_file_is_refused_with_the_place(name: str, text: str, words: str
 def test_no_network_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     one_way = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     assert "directed graph" in refusal(nx.from_numpy_array(one_way, create_using=nx.DiGraph))
-    with pytest.raises(RequestError, match="from_numpy_array"):
+    with pytest.raises(RequestError, match=r"ndarray.* where A equals its transpose, networkx.from_numpy_array"):
         check_topology(one_way)
-    assert "ndarray" in refusal(one_way)
-    for graph in (nx.MultiGraph([(0, 1)]), nx.Graph([(0, 1), (1, 1)]), nx.Graph([(0, -1)]), nx.Graph([(False, True)])):
-        assert refusal(graph).startswith("mine: ")
+    for pairs in ([(0, 1), (1, 1)], [(0, -1)], [(False, True)], [(0, "1"), (1, 2)]):
+        assert refusal(nx.Graph(pairs)).startswith("mine: ")
+    assert refusal(nx.MultiGraph([(0, 1)])).startswith("mine: ")
     (tmp_path / "folder.edges").mkdir()
     assert "cannot be read" in refusal(tmp_path / "folder.edges")
     assert "no such file" in refusal(tmp_path / "none.edges")

@@ -18,8 +18,7 @@ from admmnet.privacy.calibrate import Draft, Target
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Filter
-from admmnet.running.contract import contract_of
-from admmnet.running.plan import Public, decide
+from admmnet.running.plan import Public, contract_of, decide
 from admmnet.transport.local import LocalWorld
 
 AGENTS, DEGREE = 4, 2

@@ -13,8 +13,8 @@ from admmnet.errors import CheckFailed, StartEnded
 from admmnet.log import say
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.record.finish import FINISH, check_end, keep_drafts
-from admmnet.running.ending import fits, staged
-from admmnet.running.handshake import resuming
+from admmnet.running.arguments import resuming
+from admmnet.running.closing import fits, staged
 from admmnet.running.starts import HostJournal
 from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.meeting import Standing

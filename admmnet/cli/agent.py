@@ -72,7 +72,7 @@ def agent(
     from admmnet.record.forms import Summary
     from admmnet.record.receipts import Receipts
     from admmnet.running.accounts import restore
-    from admmnet.running.ending import take_end
+    from admmnet.running.closing import take_end
     from admmnet.running.reports import Reporter
     from admmnet.running.starts import HostJournal
     from admmnet.transport.hosts.keys import read_secret, secret_path
@@ -184,7 +184,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
             )
     asked_for = settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
     if settings.resume == AUTO:
-        from admmnet.running.handshake import resuming
+        from admmnet.running.arguments import resuming
 
         settings = resuming(settings)
     if settings.baseline:
@@ -219,8 +219,8 @@ def open_agent(
 
     An agent without a journal is one of those that one command has started, in one folder.
     """
+    from admmnet.running.arguments import public_settings
     from admmnet.running.graphs import schedule_of
-    from admmnet.running.handshake import public_settings
     from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.zmq.meeting import setting

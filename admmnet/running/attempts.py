@@ -66,6 +66,24 @@ class Attempts:
         self.participants = tuple(i for i in self.participants if i in total.agents)
         return None
 
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a run must know of void attempts."""
+        found, void, colluders = [], self.void, self.colluders
+        if void:
+            found.append(
+                f"{len(void)} masked sum{'s were' if len(void) > 1 else ' was'} void, the first in round {void[0]}: "
+                "an agent was missing, or sent a wrong part; the cost stays charged"
+            )
+        if self.missed:
+            who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(self.missed.items()))
+            found.append(f"masked sums are without {who}: it was missing in one, whatever the reason")
+        if self.ended is not None:
+            found.append(
+                f"from round {self.ended} on fewer than {colluders + 2} agents were left: masked sums against "
+                f"{colluders} colluders need that many, so the model stayed as it was"
+            )
+        return tuple(found)
+
 
 def agree_on_masks(world: World, owners: Sequence[Sequence[int]], settings: str, colluders: int) -> dict[int, Masks]:
     """Agree on a key with everybody: masks of this process's agents.

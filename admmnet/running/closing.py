@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
+from admmnet.graph.simple import Graph
+from admmnet.graph.tree import spanning_tree
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, model_of, read_end
+from admmnet.record.finish import FINISH, adopt, drafts_of, keep_drafts, model_of, read_end, received
+from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.observer import Observer
 from admmnet.running.party import Party
 from admmnet.running.plan import Plan
-from admmnet.running.readout import TailAverage, average
+from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.transport import Transport, World, edge
-from admmnet.types import Matrix
+from admmnet.transport.zmq.wire import End
+from admmnet.types import Integers, Matrix, Vector
 
 
 def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, party: Party, done: int) -> Matrix:
@@ -81,3 +87,140 @@ def write_end(
     assert transport.world.start.stage is not None
     finish = transport.world.start.stage(read_end(drafts)[1], drafts)
     write_whole({folder / FINISH: finish, **last})
+
+
+def fits(folder: Path, agent: int, models: Collection[str], end: End) -> str | None:
+    """Why an agent does not sign an end that others have; None once its files are on this disk as drafts.
+
+    It must know the agent's ledger as it is, and have a model that the agent has made with it: one of ``models``.
+    """
+    try:
+        summary, digest = read_end(end.files)
+        name = ledger_name(agent, summary.agents)
+        if digest != end.digest:
+            return "its files are not those that were signed"
+        if name not in summary.ledgers or not (folder / name).exists():
+            return "it is of a start without this agent"
+        if sha256(folder / name) != summary.ledgers[name]:
+            return "it does not match the ledger of this agent"
+        if made_of(summary.ledgers[name], end.files) not in models:
+            return "it has another model than this agent has made with its ledger"
+        keep_drafts(folder, received(folder, end.files, "the end"))
+    except (CheckFailed, RequestError) as error:
+        return str(error)
+    return None
+
+
+def staged(folder: Path) -> End | None:
+    """The end whose files are drafts in a folder."""
+    files = drafts_of(folder)
+    return End(read_end(files)[1], files) if files else None
+
+
+def take_end(folder: Path, end: End) -> None:
+    """Finish an agent's folder with an end that most have signed: by its own drafts, or the files of others."""
+    own = staged(folder)
+    mine = own is not None and own.digest == end.digest
+    files = own.files if own is not None and mine else end.files
+    adopt(folder, {**files, FINISH: end.finish}, "the end that most agents have signed", own=mine)
+
+
+GRID = 2.0**-40
+"""Grid to which a number is rounded before it is averaged along a tree."""
+AT_ONCE = 4096
+"""Agents whose vectors are rounded together."""
+MOST_AVERAGED = 2**21
+"""Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
+
+
+class TailAverage:
+    """Running mean of released vectors of this process's agents over the last half of the rounds.
+
+    Where agents are away it has what was heard of all, too: since a resumed run went on.
+    """
+
+    def __init__(self, rounds: int) -> None:
+        self._first = rounds // 2
+        self.count = 0
+        self.sum: Matrix | None = None
+        self._heard: Matrix | None = None
+        self._times = 0
+
+    def add(self, round: int, theta: Matrix, heard: Matrix | None = None) -> None:
+        """Take in a round's vectors, shape (local agents, d), and all agents' where some are away, shape (N, d)."""
+        if round >= self._first:
+            self.sum = theta if self.sum is None else self.sum + theta
+            self.count += 1
+            if heard is not None:
+                self._heard = heard if self._heard is None else self._heard + heard
+                self._times += 1
+
+    def mean(self) -> Matrix:
+        """Return the mean, shape (local agents, d)."""
+        assert self.sum is not None
+        return self.sum / self.count
+
+    def heard(self, last: Matrix) -> Matrix:
+        """Return the mean of what was heard of all agents, shape (N, d); their ``last`` vectors where nothing was."""
+        return last if self._heard is None else self._heard / self._times
+
+
+def average(
+    transport: Transport, graph: Graph, party: Party, round: int, away: Collection[int] = ()
+) -> tuple[Vector | None, Integers]:
+    """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
+
+    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. Return the average,
+    of shape (d,), None where no agent has a vector, and how many numbers each agent has sent, (N,).
+    """
+    counted = np.flatnonzero(party.in_average() & ~np.isin(party.ids, list(away)))
+    models, step = party.models(), party.method.lattice
+    size = (2 if step is None else 1) * party.method.size
+    rows = np.empty((len(counted), size), dtype=np.int64)
+    for some in (slice(start, start + AT_ONCE) for start in range(0, len(counted), AT_ONCE)):
+        rows[some] = _parts(models[counted[some]], step)
+    parts = dict.fromkeys(party.ids) | {party.ids[row]: own for row, own in zip(counted.tolist(), rows, strict=True)}
+    trees = cache(partial(spanning_tree, graph))
+    total = transport.reduce(parts, trees, round, size)
+    tree = trees(frozenset(transport.away))
+    numbers = np.zeros(len(graph), dtype=np.int64)
+    if total is None or tree is None:
+        return None, numbers
+    numbers += tree.messages(total.agents) * total.value.size
+    if step is not None:
+        return np.asarray(total.value * (step / len(total.agents)), dtype=np.float64), numbers
+    return _from_fixed_point(total.value, len(total.agents)), numbers
+
+
+def _parts(theta: Matrix, step: float | None) -> Integers:
+    """What each agent adds to the sum, a row each: whole steps of a method's own grid, or the two integers of (93)."""
+    if step is None:
+        return _fixed_point(clip_rows(theta, MOST))
+    return whole_steps(theta, step)
+
+
+def whole_steps(theta: Matrix | Vector, step: float) -> Integers:
+    """Nearest whole steps, halves rounded up: a vector that is moved by whole steps is rounded alike, as N2 needs."""
+    return np.floor(theta / step + 0.5).astype(np.int64)
+
+
+def _fixed_point(rows: Matrix) -> Integers:
+    """Two integers a coordinate, shape (k, 2 d): it to the nearest, and the rest on the grid, both exactly."""
+    whole = np.rint(rows)
+    return np.hstack([whole, np.rint((rows - whole) / GRID)]).astype(np.int64)
+
+
+def _from_fixed_point(total: Integers, count: int) -> Vector:
+    """Mean of so many vectors from their sum, rounded once."""
+    scale = int(1.0 / GRID)
+    pairs = zip(*np.split(total, 2), strict=True)
+    return np.array([(int(whole) * scale + int(rest)) / (count * scale) for whole, rest in pairs])
+
+
+def check_answer(answer: str, graph: Graph) -> None:
+    """Refuse before the run what its graph is too large for; RequestError names the bound and the remedy."""
+    if answer == "average" and len(graph) > MOST_AVERAGED:
+        raise RequestError(
+            f"answer = 'average' adds up at most {MOST_AVERAGED} agents exactly, this graph has {len(graph)}: take "
+            "answer = 'last'"
+        )

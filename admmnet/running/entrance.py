@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,19 +10,16 @@ from typing import Any
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import settings_digest, to_toml
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.encoding_rule import Wish
 from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
+from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located, schedule_of
-from admmnet.running.handshake import public_settings
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
-from admmnet.running.notes import host_notes, notes_of, source_note
-from admmnet.running.plan import Plan, Public, Texts, decide
-from admmnet.running.precheck import journal_note, precheck, require_room
-from admmnet.running.readout import check_answer
+from admmnet.running.plan import Plan, Public, decide
+from admmnet.running.precheck import host_notes, journal_note, notes_of, precheck, require_room, source_note
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
@@ -128,9 +123,6 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     notes = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     notes += (*opening_notes(accounts.values()), *source_note(settings))
     notes += (*host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
-    masked = {} if config.colluders is None else public_settings(config, digests=not world.shared_folder)
-    agreed = json.dumps(masked, sort_keys=True)
-    texts = Texts(to_toml(config), settings_digest(config), hashlib.sha256(agreed.encode()).hexdigest())
-    asked = request, network, settings, run, config.mode, texts, faults.topology_schedule
+    asked = request, network, settings, run, config.mode, faults.topology_schedule
     made = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))

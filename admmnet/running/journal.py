@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from admmnet.config.toml import settings_digest
 from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import FaultModel
 from admmnet.files import remedy, sync
@@ -265,7 +266,7 @@ def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
             "journal and run anew, with --account, so that spent budget counts"
         )
     if own is None:
-        journal.check({"settings": plan.texts.kept, "admmnet": __version__})
+        journal.check({"settings": settings_digest(plan.config), "admmnet": __version__})
     return journal
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
+from admmnet.config.toml import to_toml
 from admmnet.errors import BudgetError, RequestError, RunError, counted
 from admmnet.files import raise_descriptors, remedy, stay_open
 from admmnet.graph.simple import Graph
@@ -33,22 +36,20 @@ from admmnet.record.shelf import close_all
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.agreement import world_of
-from admmnet.running.arguments import Arguments, in_python
+from admmnet.running.arguments import Arguments, arguments, in_python, public_settings, resuming
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.chain import Chain
-from admmnet.running.closing import answer, note_model, write_end
+from admmnet.running.closing import TailAverage, answer, note_model, write_end
 from admmnet.running.ends import LastWords, terminating
 from admmnet.running.entrance import prepare
 from admmnet.running.events import Listener, OnRound, Outcome, outcome_of
 from admmnet.running.graphs import located
-from admmnet.running.handshake import arguments, resuming
 from admmnet.running.journal import Journal, journal_of
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.observer import Observer
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
 from admmnet.running.prologue import known_before, run_prologue
-from admmnet.running.readout import TailAverage
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Rounds
 from admmnet.running.summary import summarise
@@ -125,7 +126,7 @@ def execute(
             plan = prepare(config, world, loader)
             for account in plan.accounts.values():
                 opened.callback(account.close, commit=False)  # ledgers commit
-            written = plan.texts.written if plan.run.resume is None else None
+            written = to_toml(plan.config) if plan.run.resume is None else None
             folder = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened)
         words.folder = folder
         words.alone = not world.shared_folder
@@ -246,11 +247,11 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
 
 def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:
     """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
-    method, world = plan.method, transport.world
-    colluders = plan.settings.colluders
-    if not isinstance(method, SumMethod) or colluders is None:
+    world, colluders = transport.world, plan.settings.colluders
+    if not isinstance(plan.method, SumMethod) or colluders is None:
         return {}, None
-    masks = agree_on_masks(world, transport.layout.owners, plan.texts.shared, colluders)
+    agreed = json.dumps(public_settings(plan.config, digests=not world.shared_folder), sort_keys=True)
+    masks = agree_on_masks(world, transport.layout.owners, hashlib.sha256(agreed.encode()).hexdigest(), colluders)
     return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
 
 

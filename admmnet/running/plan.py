@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,14 +27,14 @@ from admmnet.methods.encoding_rule import Prologue, Taken, Wish, prologue_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.budget import Totals, empty
+from admmnet.privacy.budget import SHARED, Charges, Totals, empty
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.events import EVENTS, check, relation_of
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.running.accounts import check_gaussian, check_promise
-from admmnet.running.contract import contract_of
 from admmnet.running.loading import Holders
 from admmnet.running.told import nominal_of, target_of
 from admmnet.solvers.losses import Loss, get_loss
@@ -42,14 +42,6 @@ from admmnet.transport import World
 from admmnet.transport.collective import gather_owned
 from admmnet.transport.settings import NetworkSettings
 from admmnet.types import Vector
-
-
-class Texts(NamedTuple):
-    """All settings of a run as texts: config.toml, and digests of what a resumed run keeps, and all agents share."""
-
-    written: str
-    kept: str
-    shared: str
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -62,7 +54,6 @@ class Plan(Struct, frozen=True, dict=True):
     settings: MethodSettings
     run: RunSettings
     mode: Mode
-    texts: Texts
     schedule: str | None
     """File of the graphs that take turns."""
     graph: Graph
@@ -200,3 +191,53 @@ def _planned(
     if account is not None:
         check_promise(account, method, contract)
     return plan, contract
+
+
+def contract_of(config: MethodSettings, charges: Charges, target: Target, agents: int) -> Contract:
+    """Contract of an agent whose run plans these charges, under what its settings ask for.
+
+    RequestError if the plan comes to more than was promised, or its relation is not that of a network.
+    """
+    kind: type[Method] = config.chosen_method
+    if not kind.private:
+        return Contract(form=str(config.method), covered=kind.covered)
+    rows: Any = charges if type(charges) is tuple else [charges]
+    for row in rows:
+        whole = type(row) is tuple and len(row) == 2 and type(row[0]) in EVENTS.values() and type(row[1]) is int
+        if not whole or not 0 <= row[1] <= 2**53:
+            raise RequestError(
+                f"{defined(kind, 'plan')}: charges has {row!r:.80}: it must be a tuple of pairs, each an event and a "
+                "whole number of times, 0 or more"
+            )
+        check(row[0])
+    colluders = config.colluders if config.trust == "masked" else None
+    contract, kept = _contract(charges, target, colluders, config.group_size, agents, covered=kind.covered)
+    if agents > 1 and contract.adjacency != "replace-one":
+        raise RequestError(
+            f"algorithm = {config.algorithm!r} plans an event that is proven for {contract.adjacency} alone, but a "
+            "network needs replace-one: plan sampled batches with sampling = 'fixed'"
+        )
+    if not kept:
+        raise RequestError(
+            f"algorithm = {config.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
+            f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
+        )
+    return contract
+
+
+@lru_cache(maxsize=SHARED)  # agents with the same facts share a contract
+def _contract(
+    charges: Charges, target: Target, colluders: int | None, group: int, agents: int, *, covered: bool
+) -> tuple[Contract, bool]:
+    """Contract, and whether its plan comes to no more than was promised."""
+    relations = [relation_of(event) for event, _ in charges]
+    relation = next((one for one in relations if one != "replace-one"), "replace-one")
+    promise = Promise(target.epsilon, target.delta, target.accountant, relation, group, colluders)
+    parts = 1 if colluders is None else agents - colluders
+    worst = target.worst(charges)  # with what comes before the plan, which the filter adds up, too
+    if target.accountant == "proven":
+        own, kept = Filter.of(target.epsilon, target.delta, worst, parts), target.allows(worst)
+    else:
+        own, kept = Filter.published(target.delta, worst), True
+    contract = Contract(promise, own, target.account, target.form, covered)
+    return contract, kept and contract.affords(worst)

@@ -20,9 +20,8 @@ from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.record.encoding import Found
-from admmnet.running.loading import Loader
+from admmnet.running.loading import KEPT, Loader
 from admmnet.running.plan import Plan
-from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.kernel import Kernel, chosen
 from admmnet.solvers.losses import Loss

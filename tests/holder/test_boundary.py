@@ -27,8 +27,8 @@ SHARDS = {
     # an argument of `run`, before anything is read of it
     ("admmnet/running/arguments.py", "taken"),
     # simulations alone: the first rank reads for all of its machine
-    ("admmnet/running/sharing.py", "shared"),
-    ("admmnet/running/sharing.py", "_write"),
+    ("admmnet/running/loading.py", "shared"),
+    ("admmnet/running/loading.py", "_write"),
     # simulations alone: yardsticks take the run's encoding
     ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data

@@ -25,8 +25,8 @@ from admmnet.privacy.events import AboveThreshold, Gaussian, NoRecords
 from admmnet.privacy.ledger.file import Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
-from admmnet.running.contract import contract_of
 from admmnet.running.party import Node, Party
+from admmnet.running.plan import contract_of
 
 from .recording import SIZE, charges
 from .recording import play as recorded

@@ -21,7 +21,7 @@ from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian
 from admmnet.privacy.filters import Filter
-from admmnet.running.contract import contract_of
+from admmnet.running.plan import contract_of
 from tests.planned import Planned
 
 BASE: dict[str, Any] = {

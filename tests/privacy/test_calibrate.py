@@ -25,7 +25,7 @@ from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.proven import pure_rho
-from admmnet.running.contract import contract_of
+from admmnet.running.plan import contract_of
 from admmnet.solvers.losses import Loss, get_loss
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
 

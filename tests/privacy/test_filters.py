@@ -31,7 +31,7 @@ from admmnet.privacy.events import (
 )
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.proven import cost, gaussian_mu_squared, pure_mu
-from admmnet.running.contract import contract_of
+from admmnet.running.plan import contract_of
 from tests.planned import contract_for, decided
 
 NOISY, RATIO = Gaussian(1.0, 10.0), Laplace(0.1, 1.0)

@@ -29,7 +29,7 @@ from admmnet.privacy.network.linear import information
 from admmnet.privacy.network.shifts import GossipFlow, bound, shifted
 from admmnet.privacy.network.trees import TreeFlow
 from admmnet.privacy.network.views import View, components, sets_of, view_of
-from admmnet.running.readout import whole_steps
+from admmnet.running.closing import whole_steps
 from admmnet.types import Matrix, Vector
 
 T, WIDTH, RECORDS, CLIP = 6, 3, 12, 0.3

@@ -24,9 +24,8 @@ from admmnet.identity.keys import Identity, statement
 from admmnet.masking import Attempt
 from admmnet.record.journal import JOURNAL
 from admmnet.running.agreement import agreed, numbered
+from admmnet.running.arguments import public_settings
 from admmnet.running.attempts import Attempts, agree_on_masks
-from admmnet.running.handshake import public_settings
-from admmnet.running.notes import attempt_notes
 from admmnet.running.resume import resumed_config
 from admmnet.transport.begun import Begun
 from admmnet.transport.hosts.network import make_network
@@ -235,7 +234,7 @@ def test_a_sum_of_all_participants_is_the_sum() -> None:
         assert attempts.judge(0, total := of(*OF_ALL), 100.0) is total
     attempts.begin(4)
     assert attempts.judge(4, None, 100.0) is None  # budgets refuse: nothing is void
-    assert (attempts.participants, attempt_notes(attempts)) == (OF_ALL, ())
+    assert (attempts.participants, attempts.notes()) == (OF_ALL, ())
 
 
 def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
@@ -247,7 +246,7 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     assert attempts.participants == (0, 3, 4)
     # a round without a tree is noted of the trees; a process none of whose agents spoke could not note it here
     assert attempts.judge(9, None, 100.0, spoken=(0,)) is None
-    void, missed = attempt_notes(attempts)
+    void, missed = attempts.notes()
     assert "2 masked sums were void, the first in round 7" in void
     assert "without agent 1 from round 8 on, agent 2 from round 7 on" in missed
 
@@ -281,7 +280,7 @@ def test_too_few_are_asked_nothing() -> None:
     attempts.begin(0)
     assert attempts.judge(0, of(0, 1, 2), 100.0) is None
     assert attempts.begin(1) == attempts.begin(2) == (1, ())
-    assert "from round 1 on fewer than 4 agents were left" in attempt_notes(attempts)[-1]
+    assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[-1]
 
 
 class World(LocalWorld):

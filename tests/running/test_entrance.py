@@ -23,12 +23,12 @@ from admmnet.data.source import Source
 from admmnet.data.sources import read_source
 from admmnet.record.folder import ledger_name
 from admmnet.record.forms import AgentEntry
-from admmnet.running import sharing
+from admmnet.running import loading
+from admmnet.running.arguments import OWN, public_settings
 from admmnet.running.entrance import prepare
-from admmnet.running.handshake import OWN, public_settings
+from admmnet.running.loading import shared
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
-from admmnet.running.sharing import shared
 from admmnet.running.summary import ALONE, Word, heard
 from admmnet.solvers.kernel import chosen
 from admmnet.transport.local import LocalWorld
@@ -318,5 +318,5 @@ def test_on_hosts_and_alone_each_reads_for_itself_and_shards_of_few_records_are_
         assert sorted(shared(settings, 5, world, OWNERS, opened).shards) == [0, 1]
         assert Seat.said is None
     assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1, 2, 3, 4]
-    monkeypatch.setattr(sharing, "KEPT", 10)
+    monkeypatch.setattr(loading, "KEPT", 10)
     assert sorted(shared(settings, 5, Seat(0), OWNERS, opened).shards) == [0, 1]

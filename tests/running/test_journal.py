@@ -20,7 +20,7 @@ from admmnet.evidence.judge import judged
 from admmnet.record.finish import TAKEN, public_files, read_end
 from admmnet.record.folder import SUMMARY, create_folder
 from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
-from admmnet.running.ending import fits, staged, take_end
+from admmnet.running.closing import fits, staged, take_end
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS, names
 from admmnet.transport.begun import NEVER, Begun

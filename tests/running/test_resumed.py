@@ -23,7 +23,7 @@ from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
 from admmnet.record.journal import HEAD, JOURNAL, Cut, Round, Run, Said, read_records
-from admmnet.running.handshake import public_settings
+from admmnet.running.arguments import public_settings
 from admmnet.running.journal import Journal
 from admmnet.running.resume import resumed_config
 from admmnet.solvers import kernel as kernels

@@ -17,11 +17,10 @@ from admmnet.graph import Graph
 from admmnet.methods.agents import AgentPlan, Agents, Mask
 from admmnet.methods.base import Facts
 from admmnet.report.tables import run_text
-from admmnet.running import observer, readout
-from admmnet.running.closing import answer
+from admmnet.running import closing, observer
+from admmnet.running.closing import MOST_AVERAGED, TailAverage, answer, average, check_answer, whole_steps
 from admmnet.running.observer import JUDGED, Observer, far, standing
 from admmnet.running.party import Node, Party
-from admmnet.running.readout import MOST_AVERAGED, TailAverage, average, check_answer, whole_steps
 from admmnet.solvers.radius import MOST
 from admmnet.transport import edge
 from admmnet.transport.local import LocalWorld
@@ -234,11 +233,11 @@ def test_the_largest_vectors_of_most_agents_cannot_overflow_and_who_never_spoke_
     theta = np.array([[1.0], [5.0], [0.0]])
     assert averaged(nx.path_graph(3), theta, silent=(2,))[0] == [3.0]
     assert averaged(nx.path_graph(3), theta, silent=(0, 1, 2))[0] is None
-    most = readout._fixed_point(np.array([MOST, -MOST, MOST - 0.25]))
+    most = closing._fixed_point(np.array([MOST, -MOST, MOST - 0.25]))
     assert all(abs(int(word)) * MOST_AVERAGED < 2**63 for word in most)
-    assert abs(int(readout._fixed_point(np.array([0.4999999, -3.7]))[2])) <= 2**39
+    assert abs(int(closing._fixed_point(np.array([0.4999999, -3.7]))[2])) <= 2**39
     total = (most.astype(object) * MOST_AVERAGED).astype(np.int64)
-    assert readout._from_fixed_point(total, MOST_AVERAGED).tolist() == [MOST, -MOST, MOST - 0.25]
+    assert closing._from_fixed_point(total, MOST_AVERAGED).tolist() == [MOST, -MOST, MOST - 0.25]
     check_answer("last", cast(Graph, range(MOST_AVERAGED + 1)))
     with pytest.raises(RequestError, match="adds up at most 2097152 agents exactly, this graph has 2097153"):
         check_answer("average", cast(Graph, range(MOST_AVERAGED + 1)))

@@ -18,7 +18,7 @@ from admmnet.privacy.calibrate import Draft, Target
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Filter
-from admmnet.running.plan import Public, contract_of, decide
+from admmnet.running.plan import contract_of, decide
 from admmnet.transport.local import LocalWorld
 
 AGENTS, DEGREE = 4, 2
@@ -115,8 +115,8 @@ def decided(
     settings: RunConfig, counts: Sequence[int], graph: nx.Graph, width: int = 20
 ) -> tuple[Method, list[Planned]]:
     """Everything a run would decide."""
-    owners, public = [range(len(graph))], Public(dict(enumerate(counts)), width)
-    method, plans, contracts, _ = decide(fixed(settings.sections.method), graph, LocalWorld(), owners, public)
+    owners, facts = [range(len(graph))], Facts(graph, dict(enumerate(counts)), width)
+    method, plans, contracts, _ = decide(fixed(settings.sections.method), LocalWorld(), owners, facts)
     return method, [Planned.of(plan, contracts[i]) for i, plan in sorted(plans.items())]
 
 

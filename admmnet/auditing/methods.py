@@ -25,12 +25,12 @@ from admmnet.holder import REFUSED, Answer, Ask, Door, Holder, Released
 from admmnet.holder.measurements import PerturbedMinimiser, PublishedBroadcast, PublishedComparison
 from admmnet.methods import fixed
 from admmnet.methods.agents import AgentPlan, Agents, Asks, Said, Told, placed
-from admmnet.methods.base import Method
+from admmnet.methods.base import Facts, Method
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.joining import JoiningADMM
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
-from admmnet.running.plan import Public, decide
+from admmnet.running.plan import decide
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -107,7 +107,7 @@ class MethodTrials(Trials):
         settings = fixed(self.config.sections.method)
         if settings.trust == "masked":
             raise RequestError("trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does")
-        method, plans, contracts, _ = decide(settings, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
+        method, plans, contracts, _ = decide(settings, LocalWorld(), [sorted(GRAPH)], Facts(GRAPH, counts, WIDTH))
         return method, plans[0], contracts[0]
 
     @property

@@ -26,13 +26,13 @@ from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.agents import AgentPlan
-from admmnet.methods.base import Method, filled
+from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.single_site.base import SingleSite, regularisation_of
 from admmnet.methods.single_site.coordinate import DPSCD, SeqDPSCD
 from admmnet.methods.single_site.single_pass import BANCO
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
-from admmnet.running.plan import Public, decide
+from admmnet.running.plan import decide
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 
@@ -67,9 +67,8 @@ class StepTrials(Trials):
         if issubclass(kind, DPSCD | SeqDPSCD):
             settings = filled(settings, clip=CUT * regularisation_of(settings) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
-        method, plans, contracts, _ = decide(
-            fixed(settings), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
-        )
+        facts = Facts(graph, {0: self.records}, width)
+        method, plans, contracts, _ = decide(fixed(settings), LocalWorld(), [[0]], facts)
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":

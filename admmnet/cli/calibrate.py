@@ -67,8 +67,9 @@ def calibrate(
     from admmnet.config.defaults import with_delta
     from admmnet.data import declared_classes, declared_task
     from admmnet.methods import fixed
+    from admmnet.methods.base import Facts
     from admmnet.running.graphs import located
-    from admmnet.running.plan import Public, decide
+    from admmnet.running.plan import decide
     from admmnet.transport.local import LocalWorld
 
     run = settings_of(config, flags)
@@ -90,10 +91,10 @@ def calibrate(
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
     run.check_task()
-    labels = declared_task(run.sections.data), declared_classes(run.sections.data)
+    task, classes = declared_task(run.sections.data), declared_classes(run.sections.data)
     settings = with_delta(settings, list(counts.values()))
-    public = Public(counts, run.features or 100, *labels)
-    method, plans, contracts, _ = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
+    known = Facts(graph, counts, run.features or 100, task=task, classes=classes)
+    method, plans, contracts, _ = decide(settings, LocalWorld(), [sorted(graph)], known)
     if settings.account is not None:
         notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)

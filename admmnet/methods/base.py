@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -39,7 +39,7 @@ class Facts:
     """n_i of all agents."""
     width: int
     """d."""
-    nominal: Mapping[int, float]
+    nominal: Mapping[int, float] = field(default_factory=dict)
     """Nominal zCDP budget of every agent, by its owner's word; empty where no method asks for it."""
     task: LabelKind = "binary"
     """What the labels are: two classes, three or more, or real targets."""

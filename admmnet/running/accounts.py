@@ -6,7 +6,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,23 +31,16 @@ RECORDS = "records.json"
 """File in an account's folder that says of which records it is, and which agents' accounts have been begun."""
 
 
-def deltas_in(account: str | None, agents: Iterable[int]) -> dict[int, float | None]:
-    """Delta of the accounts of some agents, None of those that have none."""
-    return {i: None if account is None else delta_of(Path(account), i) for i in agents}
-
-
 def deltas_of(
-    account: str | None, world: World, owners: Sequence[Sequence[int]], told: Sequence[Any]
+    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], mine: Mapping[int, float | None]
 ) -> dict[int, float]:
     """Delta of every agent that has an account already, by its owner's word alone: ``told``, as "deltas"."""
-    if account is None and world.name != "zmq":  # where each host chooses whether it has one
-        return {}
 
     def valid(agent: int, value: object) -> bool:
         return value is None or (type(value) is float and 0.0 < value < 1.0)
 
-    words, own = [said and said.get("deltas", ()) for said in told], deltas_in(account, owners[world.rank])
-    found = owned(world, words, owners, own, valid, "account's delta")
+    words = [said and said.get("deltas", ()) for said in told]
+    found = owned(world, words, owners, mine, valid, "account's delta")
     return {i: delta for i, delta in found.items() if delta is not None}
 
 
@@ -152,7 +145,8 @@ def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:
             then = load_json(text) if text else now
     except (OSError, ValueError) as error:
         raise RequestError(f"cannot open the account {folder}: {error}") from None
-    if not isinstance(then, dict) or set(then) != set(now) or not _is_list(then["begun"]):
+    whole = isinstance(then, dict) and set(then) == set(now) and isinstance(then["begun"], list)
+    if not whole or {*map(type, then["begun"])} - {int}:
         raise RequestError(f"cannot open the account {folder}: {path} is damaged; put it back")
     before = _dealt(then)
     for key, value in _dealt(now).items():
@@ -167,10 +161,6 @@ def _same_records(folder: Path, now: Mapping[str, Any]) -> Mapping[str, Any]:
                 f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; {remedy}"
             )
     return then
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list) and all(type(agent) is int for agent in value)
 
 
 def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,10 +222,12 @@ def check_promise(account: AccountFile, method: Method, contract: Contract) -> N
         )
 
 
-def delta_of(folder: Path, agent: int) -> float | None:
-    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
+def delta_of(folder: str | Path | None, agent: int) -> float | None:
+    """Delta that an agent's account was opened with; None without one, of one that is new, or cannot be read."""
+    if folder is None:
+        return None
     try:
-        with account_path(folder, agent).open("rb") as file:
+        with account_path(Path(folder), agent).open("rb") as file:
             return header_line(file.readline()[:-1]).budget.delta
     except (OSError, CheckFailed):
         return None  # opening it says what is wrong

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -85,12 +88,12 @@ class Attempts:
         return tuple(found)
 
 
-def agree_on_masks(world: World, owners: Sequence[Sequence[int]], settings: str, colluders: int) -> dict[int, Masks]:
+def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, colluders: int) -> dict[int, Masks]:
     """Agree on a key with everybody: masks of this process's agents.
 
     Keys are made here, for this start alone. Over ZeroMQ agents sign theirs together with the start's name: nobody
-    between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike;
-    ``colluders`` is K. RequestError if an agent's key is of no use, or not signed by it.
+    between two agents, and no earlier start, can put others in their place. ``shared`` is what all must have alike, a
+    JSON value; ``colluders`` is K. RequestError if an agent's key is of no use, or not signed by it.
     """
     run, identity = "" if world.start is None else world.start.name, world.identity
     peers = () if world.network is None else world.network.peers
@@ -124,7 +127,8 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], settings: str,
             world.blame(
                 agent, f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
             )
-    start = start_of(run, settings, known)
+    alike = hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
+    start = start_of(run, alike, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 
 

@@ -170,15 +170,17 @@ def average(
 ) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
-    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. Return the average,
-    of shape (d,), None where no agent has a vector, and how many numbers each agent has sent, (N,).
+    Agents that are no members or ``away``, and those whose method leaves them out, are not in it. Each adds whole
+    steps of its method's own grid, or the two integers of (93). Return the average, of shape (d,), None where no agent
+    has a vector, and how many numbers each agent has sent, (N,).
     """
     counted = np.flatnonzero(party.in_average() & ~np.isin(party.ids, list(away)))
     models, step = party.models(), party.method.lattice
     size = (2 if step is None else 1) * party.method.size
     rows = np.empty((len(counted), size), dtype=np.int64)
     for some in (slice(start, start + AT_ONCE) for start in range(0, len(counted), AT_ONCE)):
-        rows[some] = _parts(models[counted[some]], step)
+        theta = models[counted[some]]
+        rows[some] = _fixed_point(clip_rows(theta, MOST)) if step is None else whole_steps(theta, step)
     parts = dict.fromkeys(party.ids) | {party.ids[row]: own for row, own in zip(counted.tolist(), rows, strict=True)}
     trees = cache(partial(spanning_tree, graph))
     total = transport.reduce(parts, trees, round, size)
@@ -190,13 +192,6 @@ def average(
     if step is not None:
         return np.asarray(total.value * (step / len(total.agents)), dtype=np.float64), numbers
     return _from_fixed_point(total.value, len(total.agents)), numbers
-
-
-def _parts(theta: Matrix, step: float | None) -> Integers:
-    """What each agent adds to the sum, a row each: whole steps of a method's own grid, or the two integers of (93)."""
-    if step is None:
-        return _fixed_point(clip_rows(theta, MOST))
-    return whole_steps(theta, step)
 
 
 def whole_steps(theta: Matrix | Vector, step: float) -> Integers:

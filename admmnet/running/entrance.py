@@ -13,12 +13,13 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
+from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
-from admmnet.running.accounts import deltas_in, deltas_of, open_accounts, opening_notes, records_of
+from admmnet.running.accounts import delta_of, deltas_of, open_accounts, opening_notes, records_of
 from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located, schedule_of
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
-from admmnet.running.plan import Plan, Public, decide
+from admmnet.running.plan import Plan, decide
 from admmnet.running.precheck import host_notes, journal_note, notes_of, precheck, require_room, source_note
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
@@ -71,7 +72,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             check_columns(source, data, request)
         how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
         holders = held(places.blocks[world.rank], data, settings, **how)
-        deltas = deltas_in(config.account, holders) if config.delta == "auto" and config.budgeted else {}
+        deltas = {i: delta_of(config.account, i) for i in holders if config.delta == "auto" and config.budgeted}
         own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
         own |= {"account": config.account is not None, "deltas": pairs_of(deltas)}
         told = share(world, own | told_of(holders, data, world), "facts")
@@ -86,7 +87,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     width = alike_of(world, owners, told, holders, "width", len(data.feature_names))
     alike_of(world, owners, told, holders, "tests", len(data.y_test))
     if config.delta == "auto" and config.budgeted:
-        settings = with_delta(settings, list(counts.values()), deltas_of(config.account, world, owners, told))
+        settings = with_delta(settings, list(counts.values()), deltas_of(world, owners, told, deltas))
     records = records_of(request, network.agents or 1, config.mode)
     with ExitStack() as failing:
         accounts = open_accounts(settings, records, counts, mine, run.resume)
@@ -95,11 +96,11 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         if source is not None:
             check_charged(source, accounts)
         taken = None if source is None else source.taken
-        public = Public(counts, width, data.task, data.classes, data.raw, taken, data.alphas)
+        facts = Facts(graph, counts, width, task=data.task, classes=data.classes, alphas=data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         accounted = any(one.get("account") is not False for one in there)
         method, agents, contracts, prologue = decide(
-            settings, graph, world, owners, public, accounts, wish, accounted=accounted
+            settings, world, owners, facts, accounts, wish, data.raw, taken, accounted=accounted
         )
         if data.raw is not None and not prologue.encodes and whole_and_bounded(config.sections.data):
             failing.close()  # they are opened again
@@ -123,6 +124,5 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     notes = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
     notes += (*opening_notes(accounts.values()), *source_note(settings))
     notes += (*host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
-    asked = request, network, settings, run, config.mode, faults.topology_schedule
     made = holders, method, agents, contracts, accounts, trouble, prologue
-    return Plan(config, *asked, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))
+    return Plan(config, request, settings, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,18 +22,14 @@ GO, STOP, FAILED = 0.0, 1.0, 2.0
 """What follows from a call, the graver the larger."""
 
 
-class Outcome(NamedTuple):
-    """What a finished run leaves: its folder, its summary, every agent's model of shape (N, d)."""
-
-    folder: Path
-    summary: Summary
-    theta: Matrix
+Outcome = tuple[Path, Summary, Matrix]
+"""What a finished run leaves: its folder, its summary, every agent's model of shape (N, d)."""
 
 
 def outcome_of(folder: Path) -> Outcome:
     """Return the outcome of a finished run from its folder."""
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        return Outcome(folder, read_form(Summary, folder / SUMMARY), model["theta"])
+        return folder, read_form(Summary, folder / SUMMARY), model["theta"]
 
 
 @dataclass(frozen=True)

@@ -255,11 +255,11 @@ def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
 
     RequestError if it is of other settings, or of a run whose folder is gone.
     """
-    if plan.run.seeded or plan.method.verb == "none":
+    if plan.config.seeded or plan.method.verb == "none":
         return None
     own = None if world.start is None else world.start.journal
     journal: Journal = own or Journal(folder, world.rank, durable=not plan.simulation and world.lasting)
-    journal.resumed = plan.run.resume is not None
+    journal.resumed = plan.config.resume is not None
     if journal.past and not journal.resumed:
         raise RequestError(
             f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "

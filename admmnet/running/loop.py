@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -70,8 +68,6 @@ def perform(
     debug: bool,
 ) -> Outcome:
     """As ``admmnet.library.run``, whose arguments these are."""
-    from threadpoolctl import threadpool_limits
-
     STALL.wait_for(settings.get("round_deadline", getattr(config, "round_deadline", AUTO)))
     # the processes first: where one of them alone is given something wrong, all say so
     world = world_of(world, settings.get("transport", getattr(config, "transport", "auto")))
@@ -126,8 +122,8 @@ def execute(
             plan = prepare(config, world, loader)
             for account in plan.accounts.values():
                 opened.callback(account.close, commit=False)  # ledgers commit
-            written = to_toml(plan.config) if plan.run.resume is None else None
-            folder = run_folder.open_folder(plan.run.out, plan.settings.algorithm, written, world, opened)
+            written = to_toml(plan.config) if plan.config.resume is None else None
+            folder = run_folder.open_folder(plan.config.out, plan.settings.algorithm, written, world, opened)
         words.folder = folder
         words.alone = not world.shared_folder
         if on_start is not None:
@@ -135,19 +131,19 @@ def execute(
         whole = plan  # of all agents and edges, whoever takes part in this start
         if world.start is not None:
             plan = replace(plan, graph=Graph(len(plan.graph), world.start.edges))
-        transport = world.connect(plan.graph, block_of(plan.network))
+        transport = world.connect(plan.graph, block_of(plan.config.sections.network))
         opened.callback(transport.close)
         begun = world.start if world.start is not None and world.start.journal is not None else None
         with as_one(world):
             journal = journal_of(plan, world, folder)
             masks, attempts = _masks(plan, transport)
-            if attempts is not None and journal is not None and plan.run.resume is not None:
+            if attempts is not None and journal is not None and plan.config.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
                 journal.hold_void(transport, first, plan.faults)
             agents = _nodes(whole, transport, folder, journal, masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
             party = Party(whole.method, whole.agents, agents)
-            if world.start is not None and not plan.run.seeded:
+            if world.start is not None and not plan.config.seeded:
                 world.start.ledger = agents[0].ledger
             # keeps what was charged, whatever happens
             opened.push(partial(_close, agents, journal))
@@ -177,7 +173,7 @@ def execute(
             if plan.method.measured(round) and plan.settings.answer == "tail":
                 tail.add(round, party.models())
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        alone, every = plan.method.verb == "none", int(plan.run.measure_every)
+        alone, every = plan.method.verb == "none", int(plan.config.measure_every)
         # of a start in which no round is left, the last one is observed again
         observer = Observer(plan, transport, party, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
@@ -194,7 +190,7 @@ def execute(
                     observer.observe(round, rounds.heard)
                 seen, shown = done, done if due else shown
                 if plan.settings.answer == "tail":
-                    tail.add(round, observer.models(), observer.heard)
+                    tail.add(round, party.models(), observer.heard)
             if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
                 stopped = done < plan.rounds
                 break
@@ -225,7 +221,7 @@ def execute(
         if journal is not None:
             journal.delete()
         say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
-        return Outcome(folder, summary, theta)
+        return folder, summary, theta
 
 
 def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseException] | None, *_: Any) -> None:
@@ -250,8 +246,8 @@ def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts
     world, colluders = transport.world, plan.settings.colluders
     if not isinstance(plan.method, SumMethod) or colluders is None:
         return {}, None
-    agreed = json.dumps(public_settings(plan.config, digests=not world.shared_folder), sort_keys=True)
-    masks = agree_on_masks(world, transport.layout.owners, hashlib.sha256(agreed.encode()).hexdigest(), colluders)
+    shared = public_settings(plan.config, digests=not world.shared_folder)
+    masks = agree_on_masks(world, transport.layout.owners, shared, colluders)
     return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
 
 
@@ -263,24 +259,22 @@ def _nodes(
     mine = len(transport.agents)
     how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
     files = {i: LedgerFile(run_folder.ledger_path(folder, i, len(plan.graph)), **how) for i in transport.agents}
-    resumed = plan.run.resume is not None
-    if resumed and plan.run.seeded:  # it is begun again
+    resumed = plan.config.resume is not None
+    if resumed and plan.config.seeded:  # it is begun again
         for file in files.values():
             file.path.unlink(missing_ok=True)
-    alone = Journaled() if resumed and not plan.run.seeded else None  # of a method in one place, before any charge
+    alone = Journaled() if resumed and not plan.config.seeded else None  # of a method in one place, before any charge
     since = {i: alone if journal is None else journal.since(i) for i in files}
+    nodes = list[Node]()
     try:
-        return [_node(plan, files[i], i, since[i], masks.get(i)) for i in transport.agents]
+        for i in transport.agents:
+            ledger, streams = _ledger(plan, files[i], i, since[i]), AgentStreams(i, plan.config.seed)
+            nodes.append(Node(i, Door(*plan.holders[i], plan.loss, ledger, streams, masks.get(i)), ledger))
+        return nodes
     except FolderBehind:  # what was charged behind it nobody knows
         for account in plan.accounts.values():
             account.restore()
         raise
-
-
-def _node(plan: Plan, file: LedgerFile, i: int, since: Journaled | None, masks: Masks | None) -> Node:
-    ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.run.seed)
-    door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    return Node(i, door, ledger)
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -> Ledger:
@@ -296,8 +290,8 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -
         algorithm=settings.algorithm,
         loss=None if settings.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else settings.loss,
         weight=None if weight == 1.0 else weight,
-        mode=plan.mode,
-        noise="seeded" if plan.run.seeded else "private",
+        mode=plan.config.mode,
+        noise="seeded" if plan.config.seeded else "private",
         preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
         stages=plan.prologue.names,
         encoding_from=None if taken is None else taken.digest,

@@ -47,7 +47,7 @@ class Observer:
     def __init__(self, plan: Plan, transport: Transport, party: Party, folder: Path, start: int) -> None:
         self._plan, self._transport, self._party = plan, transport, party
         self._blocks = transport.layout.blocks[transport.world.rank]
-        self._shared, self._quiet = plan.method.verb == "reduce", plan.run.show == "end"
+        self._shared, self._quiet = plan.method.verb == "reduce", plan.config.show == "end"
         agents = len(plan.data.counts)
         self.theta = np.zeros((agents, plan.method.size))
         self.rows: Table = {name: np.full(agents, np.nan) for name in ("test_error", "consensus_gap", *LOSSES)}
@@ -58,10 +58,6 @@ class Observer:
         if is_writer(transport):
             training = plan.simulation and not self._quiet
             self._file = MetricsFile(folder / "metrics.csv", training=training, start=start)
-
-    def models(self) -> Matrix:
-        """Last released vectors of this process's agents, shape (local agents, d)."""
-        return self._party.models()
 
     @property
     def heard(self) -> Matrix | None:
@@ -90,7 +86,7 @@ class Observer:
         if self._quiet:
             self._collect(mine)
             return
-        theta = self.models()
+        theta = self._party.models()
         mine["test_error"] = self._errors(theta)
         self._collect(mine, theta)
         self._said = self.theta.copy()
@@ -99,18 +95,12 @@ class Observer:
         never = np.isnan(self.rows["test_error"])  # of agents that never gave one, or nobody has test records
         if never.any():
             self.rows["test_error"][never] = self._errors(self.theta[never])
-        consensus = self._consensus()
+        consensus = theta[0] if self._shared else mean_of(self.theta)  # all that go on with a sum hold the same
         if self._plan.simulation:
             self._collect(self._losses(theta, consensus))
             self.rows["consensus_gap"] = np.array([np.linalg.norm(row - consensus) for row in self.theta])
         self._sum_up(consensus)
         self._write()
-
-    def _consensus(self) -> Vector:
-        if self._shared:  # all that go on hold the same
-            consensus: Vector = self._party.models()[0]
-            return consensus
-        return mean_of(self.theta)
 
     def _sum_up(self, consensus: Vector) -> None:
         """Figures of the network."""

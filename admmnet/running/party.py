@@ -280,10 +280,6 @@ class Party:
         door = self.nodes[0].door
         return self.method.closing(self.agents, door.secret.kept if door.simulated else None)
 
-    def entry(self, id: int) -> Mapping[str, int | float | None]:
-        """Figures of an agent that its method adds to its entry."""
-        return self.method.entry(self.agents, self.agents.ids.index(id)) if id in self.agents.ids else {}
-
 
 def _shown(used: Matrix, rows: Any, shown: Any) -> Matrix:
     """Public vectors of questions with those of some rows in their place; what has another shape is no model's."""

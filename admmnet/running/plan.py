@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
-from admmnet.config.run_config import Mode, RunConfig, RunSettings
+from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings, Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
 from admmnet.graph.simple import Graph
 from admmnet.holder.encoding import Encoding
-from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS
 from admmnet.methods.agents import AgentPlan
@@ -40,8 +39,6 @@ from admmnet.running.told import nominal_of, target_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned
-from admmnet.transport.settings import NetworkSettings
-from admmnet.types import Vector
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -50,12 +47,7 @@ class Plan(Struct, frozen=True, dict=True):
     config: RunConfig
     """The settings, with every ``auto`` replaced that has one value for all agents; the next are sections of them."""
     request: DataSettings
-    network: NetworkSettings
     settings: MethodSettings
-    run: RunSettings
-    mode: Mode
-    schedule: str | None
-    """File of the graphs that take turns."""
     graph: Graph
     data: Records
     """``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this one
@@ -80,7 +72,7 @@ class Plan(Struct, frozen=True, dict=True):
     @property
     def simulation(self) -> bool:
         """Whether records may show."""
-        return self.mode == "simulation"
+        return self.config.simulation
 
     @cached_property
     def loss(self) -> Loss:
@@ -107,44 +99,31 @@ class Plan(Struct, frozen=True, dict=True):
         return self.data.task
 
 
-class Public(NamedTuple):
-    """n_i of all agents, each by its owner's word, d, and what the labels are, with the number of classes."""
-
-    counts: Mapping[int, int]
-    width: int
-    task: LabelKind = "binary"
-    classes: int = 2
-    raw: Encoding | None = None
-    """How raw records are encoded where nothing is measured; None where they come encoded."""
-    taken: Taken | None = None
-    """How another run has encoded its records, where that is taken over."""
-    alphas: Vector | None = None
-
-
 def decide(
     settings: MethodSettings,
-    graph: Graph,
     world: World,
     owners: Sequence[Sequence[int]],
-    public: Public,
+    facts: Facts,
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
     wish: Wish = Wish(),  # noqa: B008
+    raw: Encoding | None = None,
+    taken: Taken | None = None,
     *,
     accounted: bool = True,
 ) -> tuple[Method, dict[int, AgentPlan], dict[int, Contract], Prologue]:
     """Method, plans and contracts of this process's agents, and what comes before the first round, in ``as_one``.
 
-    All follows from public facts, and from accounts.
-
-    ``accounted`` says that somebody has an account.
+    All follows from public facts, and from accounts: nominal budgets are filled in here. ``raw`` is how raw records are
+    encoded where nothing is measured, None where they come encoded, ``taken`` how another run has encoded its records,
+    where that is taken over. ``accounted`` says that somebody has an account.
     RequestError if a setting is below what the method needs. BudgetError if a budget affords no release.
     """
     kind, mine = settings.chosen_method, owners[world.rank]
-    around = graph if settings.algorithm in METHODS.own else graph.networkx
+    graph: Any = facts.graph if settings.algorithm in METHODS.own else facts.graph.networkx
     targets = {i: target_of(settings, i, accounts.get(i)) for i in mine}
     nominal = nominal_of(settings, world, owners, targets, accounted=accounted)
-    facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes, alphas=public.alphas)
-    prologue = prologue_of(settings, facts, public.raw, wish, public.taken)
+    facts = replace(facts, graph=graph, nominal=nominal)
+    prologue = prologue_of(settings, facts, raw, wish, taken)
     planned, contracts = dict[int, AgentPlan](), dict[int, Contract]()
     with blaming(kind):
         method = kind(settings, prologue.rest(facts))

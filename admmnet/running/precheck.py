@@ -68,41 +68,39 @@ def precheck(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) 
     RequestError if ``beta`` is below four worst-case margins (docs/proofs.md, "The public radius"), or the method
     fails, naming its author's file and line.
     """
-    with blaming(type(method)), np.errstate():  # what it sets there does not stay
-        _bounds(method, agents, holders)
-
-
-def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -> None:
     rounds, seen = method.rounds, set()
-    for i, plan in agents.items():
-        holder, member = holders[i]
-        degree = len(method.facts.graph[i]) if method.verb == "exchange" else 0
-        kind = holder.counts[member], degree, id(plan.noise)
-        if kind in seen:
-            continue
-        seen.add(kind)
-        if method.verb != "none":
-            check_vector(type(method), "models", method.models(method.agents({i: plan})), (1, method.size), "float64")
-        for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
-            steps = method.propose(method.agents({i: plan}), round)
-            if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
-                raise RequestError(
-                    f"{defined(type(method), 'propose')}: returns {type(steps).__name__}: it must be a generator, "
-                    "which asks with `told = yield agents.ask(...)` and then returns vectors or None"
-                )
-            try:
-                ask: Asks | None = next(steps)
-                while ask is not None:
-                    if not isinstance(ask, Asks):
-                        raise RequestError(f"yields {type(ask).__name__}: it must yield agents.ask(...)")
-                    if (question := placed(ask, 0)) is not None:
-                        question.within(method.known(holder.counts[member]))
-                    ask = ask.reserve
-            except StopIteration:
+    with blaming(type(method)), np.errstate():  # what it sets there does not stay
+        for i, plan in agents.items():
+            holder, member = holders[i]
+            degree = len(method.facts.graph[i]) if method.verb == "exchange" else 0
+            kind = holder.counts[member], degree, id(plan.noise)
+            if kind in seen:
                 continue
-            except RequestError as error:
-                place = asking(steps, type(method), error)
-                raise RequestError(f"{place}: {error}" if place else str(error)) from None
+            seen.add(kind)
+            if method.verb != "none":
+                check_vector(
+                    type(method), "models", method.models(method.agents({i: plan})), (1, method.size), "float64"
+                )
+            for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
+                steps = method.propose(method.agents({i: plan}), round)
+                if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
+                    raise RequestError(
+                        f"{defined(type(method), 'propose')}: returns {type(steps).__name__}: it must be a generator, "
+                        "which asks with `told = yield agents.ask(...)` and then returns vectors or None"
+                    )
+                try:
+                    ask: Asks | None = next(steps)
+                    while ask is not None:
+                        if not isinstance(ask, Asks):
+                            raise RequestError(f"yields {type(ask).__name__}: it must yield agents.ask(...)")
+                        if (question := placed(ask, 0)) is not None:
+                            question.within(method.known(holder.counts[member]))
+                        ask = ask.reserve
+                except StopIteration:
+                    continue
+                except RequestError as error:
+                    place = asking(steps, type(method), error)
+                    raise RequestError(f"{place}: {error}" if place else str(error)) from None
 
 
 def host_notes(hosts: int) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def known_before(
     """
     new, start = _beginning(plan), transport.world.start
     lost = {stage.number for stage in plan.prologue.stages if journal is not None and stage.number in journal.void}
-    host: HostJournal | None = None if start is None or plan.run.seeded else start.journal
+    host: HostJournal | None = None if start is None or plan.config.seeded else start.journal
     if start is None or host is None:
         return new, lost, []
     if start.changed is not None and start.round <= 0:  # sums there need all

@@ -84,7 +84,7 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None, found: Foun
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
         weight = regularisation_of(settings) if settings.baseline else PLAIN_REGULARISATION / len(agents)
-        theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes, chosen(plan.run.kernel))
+        theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes, chosen(plan.config.kernel))
         if theta is None and settings.baseline:
             theta = _of_hinge(X, y, plan.method.loss, weight)
     except (AdmmnetError, OSError):  # the run itself has its figures

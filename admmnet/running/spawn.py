@@ -99,7 +99,10 @@ def run_spawned(
         if on_start is not None:
             on_start(Started(load_config(folder / "config.toml"), graph, said.advice, said.task))
 
-    with _private_folder() as private:
+    with tempfile.TemporaryDirectory(prefix="admmnet-", ignore_cleanup_errors=True) as name:  # mode 0700
+        if len(name) > LONGEST_FOLDER:
+            raise RequestError(f"{name}: too long a path for sockets; set TMPDIR to a shorter one")
+        private = Path(name)
         commands, answers = _commands(config, graph, private, debug=debug), stoppable and on_round is not None
         try:
             with _relayed(private / "network.toml", config.sections.network) as relay:
@@ -110,14 +113,6 @@ def run_spawned(
             error.args = (last_words(folder),)
             raise
     return outcome_of(folder)
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="admmnet-", ignore_cleanup_errors=True) as name:  # mode 0700
-        if len(name) > LONGEST_FOLDER:
-            raise RequestError(f"{name}: too long a path for sockets; set TMPDIR to a shorter one")
-        yield Path(name)
 
 
 @contextlib.contextmanager
@@ -299,15 +294,9 @@ class Starter:
         if code not in TOLD and not self._terminated:
             self.gone(child.agent, _how(code))
         self._ends.append(ProcessEnd(child.agent, code, child.text.decode(errors="replace")))
-        self._limit(code)
-
-    def _limit(self, code: int) -> None:
-        """Give the others a deadline once one agent has ended in a way that ends all."""
-        if self._deadline is not None:
-            return
-        # a killed agent is missed after a heartbeat deadline at most, all others tell their neighbours
-        seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
-        self._deadline = time.monotonic() + seconds
+        if self._deadline is None:  # a killed agent is missed after a heartbeat deadline at most, others tell that
+            seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
+            self._deadline = time.monotonic() + seconds
 
     def _reported(self, reports: socket.socket) -> None:
         """Take in a message, and answer it."""

@@ -20,7 +20,7 @@ from admmnet.graph.simple import Graph
 from admmnet.methods.base import Closing
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
-from admmnet.privacy.ledger.form import Digest, finite
+from admmnet.privacy.ledger.form import finite
 from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name, mean_of, sha256
@@ -29,10 +29,11 @@ from admmnet.running.observer import Observer
 from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.running.references import references
+from admmnet.running.topics import Figures
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.transport.collective import share
-from admmnet.types import Figure, Vector, Whole
+from admmnet.types import Vector
 from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
@@ -64,11 +65,11 @@ def summarise(
     its last round.
     """
     method, data, settings, graph = plan.method, plan.data, plan.settings, plan.graph
-    topology, simulation, world = plan.network.topology, plan.simulation, transport.world
+    topology, simulation, world = plan.config.topology, plan.simulation, transport.world
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
     total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
-    mine = Word(
+    mine = Figures(
         agents=[_agent_entry(party, row, graph, observer) for row in range(len(party.nodes))],
         digests={ledger_name(node.id, len(graph)): sha256(node.ledger.path) for node in party.nodes},
         seconds=(total, solve if simulation else 0.0, exchange),
@@ -98,12 +99,12 @@ def summarise(
         "rounds": rounds,
         "stopped": stopped,
         "aggregate": "mean",
-        "topology": named(topology) if topology else plan.schedule,
+        "topology": named(topology) if topology else plan.config.topology_schedule,
         "transport": world.name,
         "encrypted": world.network is not None and world.network.relay_key is not None,
-        "mode": plan.mode,
-        "seeded": plan.run.seeded,
-        "seed": plan.run.seed,
+        "mode": plan.config.mode,
+        "seeded": plan.config.seeded,
+        "seed": plan.config.seed,
         "data": {
             "name": data.name,
             "train": sum(data.counts.values()),
@@ -139,10 +140,10 @@ def summarise(
             *_far_notes(apart),
             *group_notes(privacy),
         ),
-        "versions": versions_of(plan.run.kernel),
+        "versions": versions_of(plan.config.kernel),
     }
     summary = msgspec.convert(found, Summary)
-    if world.size > 1 or plan.run.show != "end":
+    if world.size > 1 or plan.config.show != "end":
         return summary
     from admmnet.record.network import told
     from admmnet.record.reader import look_at
@@ -152,16 +153,7 @@ def summarise(
     return msgspec.structs.replace(summary, privacy=network)
 
 
-class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a process says of its own agents; seconds in all, in proposals, in exchanges."""
-
-    agents: list[AgentEntry]
-    digests: dict[str, Digest]
-    seconds: tuple[Figure, Figure, Figure]
-    frames: dict[str, Whole]
-
-
-def heard(mine: Word, transport: Transport) -> list[Word]:
+def heard(mine: Figures, transport: Transport) -> list[Figures]:
     """What all processes say of their own agents, this one's first; a word that cannot be read is left out."""
     words, agents = [mine], sum(map(len, transport.layout.owners))
     answers = share(transport.world, msgspec.to_builtins(mine), "figures")
@@ -169,7 +161,7 @@ def heard(mine: Word, transport: Transport) -> list[Word]:
         if rank == transport.world.rank:
             continue
         try:
-            said: Word = msgspec.convert(answer, Word)
+            said = msgspec.convert(answer, Figures)
         except msgspec.ValidationError:
             continue
         names = {ledger_name(i, agents) for i in own}
@@ -229,7 +221,8 @@ def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> Ag
         raise RunError(
             f"agent {node.id} has spent more than its contract allows: please report it; its ledger shows each charge"
         )
-    said = party.entry(node.id)
+    ids = party.agents.ids  # those of the present start
+    said = party.method.entry(party.agents, ids.index(node.id)) if node.id in ids else {}
     # what is no number is no figure, and ends no run
     words = {name: v for name, v in said.items() if v is None or (type(v) in (int, float) and abs(v) <= 1e300)}
     own = {name: words.pop(name) for name in ("joined_at",) if name in words}

@@ -18,11 +18,11 @@ from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Measurement
 from admmnet.methods import fixed
 from admmnet.methods.agents import AgentPlan
-from admmnet.methods.base import Method
+from admmnet.methods.base import Facts, Method
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.party import Node, Party
-from admmnet.running.plan import Public, decide
+from admmnet.running.plan import decide
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import fault_of
 from admmnet.transport.local import LocalWorld
@@ -75,9 +75,9 @@ class Target:
     def decision(self) -> tuple[Method, AgentPlan, Contract]:
         """What is decided from public facts."""
         config = fixed(RunConfig(topology="path:2", seed=0, **self.settings).sections.method)
-        public = Public({0: self.n, 1: self.n}, self.d)
-        config = with_delta(config, public.counts.values())
-        method, plans, contracts, _ = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
+        facts = Facts(GRAPH, {0: self.n, 1: self.n}, self.d)
+        config = with_delta(config, facts.counts.values())
+        method, plans, contracts, _ = decide(config, LocalWorld(), ((0, 1),), facts)
         return method, plans[0], contracts[0]
 
     def party(self, X: Matrix, y: Vector, seed: int) -> Party:

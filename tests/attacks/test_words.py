@@ -15,8 +15,9 @@ from admmnet.errors import RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
-from admmnet.running.summary import Word, heard
+from admmnet.running.summary import heard
 from admmnet.running.told import nominal_of, target_of
+from admmnet.running.topics import Figures
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import Begun
 from admmnet.transport.collective import Failed, gather_owned, owned, share
@@ -115,9 +116,9 @@ def word(*entries: Any, **other: Any) -> dict[str, Any]:
     return {"agents": list(entries), "digests": digests, "seconds": [1.0, 0.0, 1.0], "frames": {"late": 1}} | other
 
 
-def words_of(answer: Any) -> list[Word]:
+def words_of(answer: Any) -> list[Figures]:
     """What process 0 makes of its own word and of the other's."""
-    mine = msgspec.convert(word(entry(0), entry(1)), Word)
+    mine = msgspec.convert(word(entry(0), entry(1)), Figures)
     transport: Any = SimpleNamespace(world=Heard(answer), layout=SimpleNamespace(owners=OWNERS))
     return heard(mine, transport)
 

@@ -23,7 +23,7 @@ from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
-from admmnet.running.plan import Plan, Public, decide
+from admmnet.running.plan import Plan, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.transport.local import LocalWorld
 
@@ -48,11 +48,9 @@ def settings(**given: Any) -> MethodSettings:
 
 def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = WIDTH, **given: Any) -> Decision:
     sizes = [records] * len(graph) if isinstance(records, int) else records
-    config, public = (
-        settings(**({"algorithm": "pp-admm", "delta": 1e-4} | given)),
-        Public(dict(enumerate(sizes)), width),
-    )
-    method, agents, contracts, _ = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
+    config = settings(**({"algorithm": "pp-admm", "delta": 1e-4} | given))
+    facts: Any = Facts(graph, dict(enumerate(sizes)), width)
+    method, agents, contracts, _ = decide(config, LocalWorld(), (range(len(graph)),), facts)
     return Decision(method.settings, [agents[i] for i in sorted(agents)], [contracts[i] for i in sorted(contracts)])
 
 

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "admmnet"
 ALLOWED = (
     "config/",
     "library.py",
-    *(f"running/{name}.py" for name in ("entrance", "graphs", "handshake", "loop", "plan", "spawn")),
+    *(f"running/{name}.py" for name in ("arguments", "entrance", "graphs", "loop", "plan", "spawn")),
 )
 
 

@@ -24,7 +24,7 @@ FOLDERS = {
     "masking": "*",
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines lock",
-    "running": "attempts contract entrance loading loop node plan rounds together",
+    "running": "attempts entrance loading loop plan rounds",
     "solvers": "_kernel.c accurate certificate kernel losses newton radius softmax wide",
     "solvers/blocks": "*",
 }

@@ -29,7 +29,8 @@ from admmnet.running.entrance import prepare
 from admmnet.running.loading import shared
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
-from admmnet.running.summary import ALONE, Word, heard
+from admmnet.running.summary import ALONE, heard
+from admmnet.running.topics import Figures
 from admmnet.solvers.kernel import chosen
 from admmnet.transport.local import LocalWorld
 from tests.wide_files import write_wide
@@ -56,7 +57,7 @@ def test_measurements_of_a_long_run_are_fewer(people: str) -> None:
         ("sgd", {"epochs": 30}, "auto", 1),
     ):
         how: dict[str, Any] = {"algorithm": algorithm, "seed": 0, "data": people, "measure_every": asked, **length}
-        assert prepare(RunConfig(**how), LocalWorld()).run.measure_every == every
+        assert prepare(RunConfig(**how), LocalWorld()).config.measure_every == every
     with pytest.raises(RequestError, match="measure_every = 0 is not allowed: it must be a whole number or 'auto'"):
         RunConfig(measure_every=0)
 
@@ -183,8 +184,8 @@ def test_the_noise_of_masked_sums_is_that_of_the_strictest(people: str) -> None:
 
 
 def test_masks_are_bound_to_what_all_have_alike(people: str) -> None:
-    def said(**others: Any) -> str:
-        return plan(people, lambda topic, other: other, **MASKED | others).texts.shared
+    def said(**others: Any) -> dict[str, Any]:
+        return public_settings(plan(people, lambda topic, other: other, **MASKED | others).config)
 
     assert said() == said()
     assert said() != said(rounds=3)
@@ -200,7 +201,7 @@ def test_a_process_speaks_for_its_own_agents_alone() -> None:
 
     def word(*agents: int, seconds: Any = (0.0, 0.0, 0.0)) -> Any:
         digests = {ledger_name(i, 6): "ab" * 32 for i in agents}
-        return Word(agents=[entry(i) for i in agents], digests=digests, seconds=seconds, frames={"x": 1})
+        return Figures(agents=[entry(i) for i in agents], digests=digests, seconds=seconds, frames={"x": 1})
 
     class World(LocalWorld):
         size = 3
@@ -219,10 +220,10 @@ def test_processes_of_a_seeded_run_take_the_kernel_that_all_have(kernel: str, fo
         return said | {"kernel": kernel} if topic == "facts" else said
 
     if chosen("auto") == "c":
-        assert plan(people, other).run.kernel == found
-        assert plan(people, other, seed=None, simulate=True).run.kernel == "auto"
+        assert plan(people, other).config.kernel == found
+        assert plan(people, other, seed=None, simulate=True).config.kernel == "auto"
     else:
-        assert plan(people, other).run.kernel == "numpy"
+        assert plan(people, other).config.kernel == "numpy"
 
 
 # the first rank reads records for all of its machine: the others get what they would have read, bit for bit

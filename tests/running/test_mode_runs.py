@@ -22,7 +22,8 @@ from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running import summary
 from admmnet.running.accounts import delta_of, records_of
-from admmnet.running.summary import TEST_RECORDS, Word
+from admmnet.running.summary import TEST_RECORDS
+from admmnet.running.topics import Figures
 from tests.command_runs import Admmnet
 from tests.people_runs import PRIVATE, Stop, small, stopping, summary_of
 from tests.report_pages import words_in, words_of
@@ -60,13 +61,13 @@ def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
 def test_times_are_rounded_before_they_are_gathered(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Word] = []
+    told: list[Figures] = []
 
-    def watching(*args: Any, **values: Any) -> Word:
-        told.append(Word(*args, **values))
+    def watching(*args: Any, **values: Any) -> Figures:
+        told.append(Figures(*args, **values))
         return told[-1]
 
-    monkeypatch.setattr(summary, "Word", watching)
+    monkeypatch.setattr(summary, "Figures", watching)
     ticks = count(0.0, 1.23456)  # so that solves take whole seconds, too
     monkeypatch.setattr(time, "perf_counter", lambda: next(ticks))
     for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):

@@ -11,8 +11,7 @@ import numpy as np
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Said, wide
 from admmnet.methods.base import Method, filled
-from admmnet.methods.consensus import ConsensusMethod
-from admmnet.methods.convexity import RADIUS, balanced_convexity
+from admmnet.methods.consensus import RADIUS, ConsensusMethod, balanced_convexity
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.settings import Auto, about

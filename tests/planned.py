@@ -12,7 +12,6 @@ from admmnet import RunConfig
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts, Method
-from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Draft, Target
 from admmnet.privacy.contract import Contract, Promise
@@ -104,8 +103,7 @@ def calibrated(
 def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | None:
     """Noise at a nominal budget, None where it cannot be calculated; the budget is nobody's."""
     method: Any = alone(n, m, settings)
-    shares = (method.share(0),) if isinstance(method, PPADMM) else (m,)
-    draft: Draft[Any] | None = method._draft(n, m, *shares, rho)
+    draft: Draft[Any] | None = method.draft(n, m, method.share(0), method.counted_penalty(m), rho)
     if draft is None:
         return None
     return Planned(draft.noise, m, draft.charges, contract_for(1.0, 0.5, draft.charges, str(settings.method)))

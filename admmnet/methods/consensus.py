@@ -8,16 +8,19 @@ Privacy rests on that (docs/proofs.md, Theorem 3): the duals and the penalty are
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from statistics import median
 from typing import Any, ClassVar
 
 import numpy as np
 
-from admmnet.methods.agents import AgentPlan, Agents, Came, Mask, wide
+from admmnet.holder.measurements import ExactMinimiser
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Told, wide
 from admmnet.methods.base import Facts, Method, filled
-from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.proven import LOGISTIC
 from admmnet.types import Matrix
 
 PLAIN_REGULARISATION = 1e-4
@@ -28,6 +31,13 @@ DROWNED = 0.07
 
 HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
+
+RADIUS, PURE_RADIUS, SPREAD = 2.7, 10.7, 0.25
+"""Radius in eq. (20): RADIUS (rivals: PURE_RADIUS) times N^SPREAD."""
+MARGIN = 0.8
+"""Share of the largest kappa that condition (L) allows."""
+ADMM_ROUNDS, ADMM_ETA = 100, 1e-3
+"""Without privacy; at the paper's 30 and 0.5 it hardly moves from the larger class."""
 
 
 class ConsensusMethod(Method):
@@ -103,7 +113,9 @@ class ConsensusMethod(Method):
         eta, share = float(settings.eta), float(settings.regularisation) / len(self.facts.graph)
         penalty = 2.0 * eta * self.fewest(agent)
         if settings.proximal == "auto":
-            proximal = missing_convexity(self.wanted_convexity(agent), share, penalty)
+            wanted = self.wanted_convexity(agent)
+            missing = wanted - share - penalty
+            proximal = missing if missing > 1e-12 * wanted else 0.0  # what rounding leaves is no self-term
         else:
             proximal = float(settings.proximal)
         weight = self.weight(agent)
@@ -168,3 +180,49 @@ class ConsensusMethod(Method):
         """Eq. (112)."""
         if shifts is not None:
             agents.dual = agents.dual - shifts
+
+
+class ADMM(ConsensusMethod):
+    """Consensus ADMM without privacy: every round the agent broadcasts its exact local minimiser."""
+
+    name = "admm"
+    forms = ("published",)
+    private = False
+
+    @classmethod
+    def fixed(cls, settings: Given) -> Given:
+        """Rounds, penalty and tolerance."""
+        return filled(settings, rounds=ADMM_ROUNDS, eta=ADMM_ETA, proximal=0.0, beta=10.0**-3.5)
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """There is no noise, and no budget."""
+        return self.objective(agent)
+
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Eq. (3)."""
+        return (yield agents.ask(ExactMinimiser, self.linear_term(agents), agents.convexity, self.beta))
+
+
+def balanced_convexity(noise: float, radius: float, agents: int) -> float:
+    """Return ||b|| / R, eq. (20): the norm of an agent's gradient noise over a radius that grows with their number.
+
+    The noise of the average of N models is sqrt(N) times less than an agent's own, and allows less convexity.
+    """
+    return noise / (radius * math.pow(agents, SPREAD))
+
+
+def least_convexity(rho: float, releases: int, records: float, curvature: float, delta: float) -> float:
+    """Convexity below which curvature would eat the budget, eq. (20).
+
+    Condition (L) of docs/proofs.md Theorem 3 at the order where zCDP with this rho is converted, solved for
+    kappa, with a margin.
+    """
+    each, lam = rho / releases, math.sqrt(math.log(1.0 / delta) / rho)
+    linear = lam * each
+    kappa = (math.sqrt(linear * linear + 4.0 * LOGISTIC * each) - linear) / (2.0 * LOGISTIC)
+    return curvature / (records * MARGIN * kappa)
+
+
+def typical_penalty(wanted: Sequence[float], degrees: Sequence[int]) -> float:
+    """Eta that gives the typical agent at the mean degree the convexity it wants, eq. (21); both by agent."""
+    return median(wanted) * len(degrees) / (2.0 * sum(degrees))

@@ -17,7 +17,7 @@ from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Said, wide
 from admmnet.methods.base import Facts
-from admmnet.methods.convexity import typical_penalty
+from admmnet.methods.consensus import typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Charges
@@ -177,12 +177,12 @@ class JoiningADMM(PPADMM):
         release.within(self.known(self.facts.counts[agent]))  # refused before the run, not at a yes
         return plan
 
-    def rounds_convexity(self, agents: Agents) -> Vector:
-        """m_i(t) over w_i, eq. (88)."""
+    def terms(self, agents: Agents) -> tuple[Matrix, Vector]:
+        """Eq. (85), and m_i(t) over w_i, eq. (88)."""
         if self.all_speak:
-            return super().rounds_convexity(agents)
-        found: Vector = self._convexity(agents) / agents.plan.weight
-        return found
+            return super().terms(agents)
+        m, weight = self._convexity(agents), agents.plan.weight
+        return self._linear(agents, m) / wide(weight), m / weight
 
     def _convexity(self, agents: Agents, *, records: bool = True) -> Vector:
         """m_i(t), eq. (88): of the penalty around who speaks now, and with records never below that of the plan."""
@@ -227,13 +227,6 @@ class JoiningADMM(PPADMM):
         known = agents.own.met & heard.any(axis=1)
         near = agents.edges.sum(known)
         return agents.edges.sum(np.where(known[:, None], heard, 0.0)) / wide(np.maximum(near, 1.0)), near
-
-    def linear(self, agents: Agents) -> Matrix:
-        """Eq. (85), over w_i."""
-        if self.all_speak:
-            return super().linear(agents)
-        found: Matrix = self._linear(agents, self._convexity(agents)) / wide(agents.plan.weight)
-        return found
 
     def _linear(self, agents: Agents, m: Vector) -> Matrix:
         """Eq. (85), of objectives of convexity m."""

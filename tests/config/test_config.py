@@ -15,7 +15,7 @@ from admmnet.config.toml import settings_digest, to_toml
 from admmnet.data.settings import DataSettings
 from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
-from admmnet.methods.m_admm import MADMM
+from admmnet.methods.rivals import MADMM
 from admmnet.running.graphs import located
 from admmnet.settings import TABLES, settings_in
 from admmnet.transport.local import LocalWorld

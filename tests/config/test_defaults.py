@@ -105,7 +105,7 @@ def test_explicit_settings_are_kept() -> None:
     assert min(agent.convexity for agent in weak.agents) >= min(agent.convexity for agent in free.agents) * (1 - 1e-12)
 
 
-FEW = rivals.ROUNDS
+FEW = rivals.Rival.usual
 OURS = {"loss": "smoothed-hinge", "loss_width": 1.0, "beta": 1e-8, "eta": "auto", "proximal": "auto"}
 PAPER = {"loss": "logistic", "loss_width": "auto", "rounds": 30, "eta": 0.5, "proximal": 0.0}
 

@@ -22,8 +22,8 @@ from admmnet.config.run_config import own_settings
 from admmnet.config.toml import load_saved, settings_digest, to_toml
 from admmnet.graph.specs import TOPOLOGIES
 from admmnet.methods import METHODS, TAKEN, single_sites
-from admmnet.methods.dvp import DVP
 from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.rivals import DVP
 from admmnet.registry import Registry
 from admmnet.running.arguments import public_settings
 from admmnet.running.resume import resumed_config
@@ -36,7 +36,7 @@ from typing import Annotated
 
 import networkx as nx
 
-from admmnet.methods.dvp import DVP
+from admmnet.methods.rivals import DVP
 from admmnet.methods.settings import NoisySettings
 from admmnet.settings import about
 from admmnet.solvers.losses import Logistic
@@ -167,7 +167,7 @@ def test_what_cannot_be_loaded_is_named_and_breaks_nothing_else(
 BAD = """
 from typing import Annotated, Literal
 
-from admmnet.methods.dvp import DVP
+from admmnet.methods.rivals import DVP
 from admmnet.methods.settings import NoisySettings
 from admmnet.settings import about
 

@@ -7,7 +7,7 @@ MUTANTS = {
     "releases planned": ("methods/pp_admm.py", "(event, self.releases) for", "(event, self.releases - 1) for"),
     "joining questions": ("methods/joining.py", "((event, len(ASKED_IN)),)", "((event, 1),)"),
     "who listens has a dual": ("methods/joining.py", "return own.met & own.told", "return own.met"),
-    "rounds between planned": ("methods/rivals.py", "(event, self.reading) for", "(event, self.settings.rounds) for"),
+    "rounds between planned": ("methods/pp_admm.py", "(event, self.releases) for", "(event, self.settings.rounds) for"),
     "ridge": ("methods/rivals.py", "m = max(m, self.ridge(", "m = min(m, self.ridge("),
     "sums share mu": ("methods/sums.py", "mu / math.sqrt(self.rounds)", "mu / self.rounds"),
     "masked noise rounds down": ("methods/sums.py", "math.ceil(fraction * 2.0**24)", "math.floor(fraction * 2.0**24)"),

@@ -16,9 +16,9 @@ from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.methods import METHODS, fixed
-from admmnet.methods.admm import ADMM
 from admmnet.methods.agents import AgentPlan, Agents, Mask, Said
 from admmnet.methods.base import Facts, Method
+from admmnet.methods.consensus import ADMM
 from admmnet.privacy.contract import MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.party import Node, Party

@@ -57,7 +57,7 @@ def setting(own: Setting) -> str:
     """Line of a setting: flag, default, owners, help, range."""
     flag, value = SettingOption(own), DEFAULTS.get(own.name, own.default)
     default = "" if value in (None, False, "auto") else f" ({value:g})" if type(value) is float else f" ({value})"
-    owners = [name for name, _ in owners_of(own.name) if name in METHODS.own and own.name not in METHODS[name].lacks]
+    owners = [name for name in owners_of(own.name) if name in METHODS.own]
     whose = ", ".join(f"`{name}`" for name in owners)
     named = not owners or len(owners) > FEW or any(name in own.help for name in owners)
     low = f"[{own.meta.ge}" if own.meta.gt is None else f"({own.meta.gt}"

@@ -42,6 +42,13 @@ COMMANDS = {
 }
 
 
+_MODULES = {
+    **{"account": "ledger", "evaluate": "model", "plot": "report", "predict": "model", "relay": "network"},
+    **{"reproduce": "compare", "topology": "network"},
+}
+"""Modules of commands that are in no module of their own name."""
+
+
 class _Commands(click.Group):
     """Commands whose modules are imported when they are called."""
 
@@ -51,7 +58,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"admmnet.cli.{'evaluate' if name == 'predict' else name}")
+        module = import_module(f"admmnet.cli.{_MODULES.get(name, name)}")
         command: click.Command = getattr(module, name)
         return command
 

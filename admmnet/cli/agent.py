@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
+from admmnet.cli.flags import asked, event_flags, explain_flag, output_flags, talks, telling
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, refuse_beside_resume, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
@@ -49,9 +49,6 @@ def agent(
     number: str,
     network_file: str,
     secret: str | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,
     parent: int | None,
     report: int | None,
     answered: bool,
@@ -81,7 +78,7 @@ def agent(
     from admmnet.transport.zmq.transport import figures_of
 
     if flags["resume"] == AUTO and flags["out"] is not None and (Path(flags["out"]) / SUMMARY).exists():
-        if not quiet and not as_json:
+        if talks():
             print(f"nothing to do: {flags['out']} holds the finished run")
         leave(read_form(Summary, Path(flags["out"]) / SUMMARY))  # a service that starts it again need know no more
         return
@@ -101,11 +98,12 @@ def agent(
     check_mode(settings)
     secret_file = secret_path(Path(network_file).parent, own) if secret is None else Path(secret)
     identity = read_secret(secret_file, own)
-    progress = Progress(told=not quiet and not as_json)
+    progress = Progress()
     reporter = None if report is None else Reporter(report, answered=answered)
     teller = reporter or progress
     relayed = Hearer(reporter.event, "info", own) if reporter else nullcontext()
-    how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered, "debug": debug}
+    how: dict[str, Any] = {"on_start": teller.start, "on_round": teller.round, "stoppable": answered}
+    how["debug"] = bool(asked("debug"))
     folder = folder_of(settings)
     if parent is None and settings.resume is None and is_begun(folder):
         raise RequestError(f"the run folder {folder} is not empty: name another one with --out, or add --resume auto")
@@ -127,7 +125,7 @@ def agent(
                     world = only_start(member) if starts is None else starts.next()
                     with progress:
                         result = run(settings, world=world, **how)
-                    tell(result, quiet=quiet, as_json=as_json, told=progress.told)
+                    tell(result, progress.told)
                     summary = result.summary
                     break
                 except StartEnded as error:

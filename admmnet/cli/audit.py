@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from admmnet.cli.compare import GridProgress
-from admmnet.cli.facts import show
-from admmnet.cli.flags import executor_flag, jobs_flag, output_flags
+from admmnet.cli.flags import executor_flag, jobs_flag, output_flags, show
+from admmnet.cli.progress import Progress
 from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.run_config import known_settings
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
@@ -84,9 +83,6 @@ def audit(
     canary: Any,
     records: int,
     jobs: int | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,
     **flags: Any,
 ) -> None:
     """Bound the epsilon of a method from below, from trials with and without one record.
@@ -103,13 +99,11 @@ def audit(
         flag = f"--{word.replace('_', '-')}"
         raise RequestError(f"{flag} does not go with audit, whose records and network are its own: leave it out")
     how: dict[str, Any] = {"trials": trials, "seed": seed, "confidence": confidence, "canary": canary}
-    with GridProgress(shown=not quiet and not as_json, kept="finished trials") as progress:
+    with Progress("finished trials") as progress:
         how |= {"jobs": jobs, "watch": progress, "executor": executor}
         found = run_audit(name, folder, given, records=records, **how)
-    if not quiet:
-        words = "nothing contradicts the proof" if found["holds"] else "a bound is more than the proof allows"
-        title = f"{name},{found['mechanism'].rpartition(',')[2]}: lower bounds on epsilon"
-        show(found, words, as_json=as_json, title=title)
+    words = "nothing contradicts the proof" if found["holds"] else "a bound is more than the proof allows"
+    show(found, words, title=f"{name},{found['mechanism'].rpartition(',')[2]}: lower bounds on epsilon")
     if not found["holds"]:
         best = max(found["lower"], found["lower_gaussian"] or 0.0)
         raise CheckFailed(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.facts import show
-from admmnet.cli.flags import explain_flag, notes, output_flags
+from admmnet.cli.flags import explain_flag, notes, output_flags, show, talks
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.config.run_config import RunConfig, known_settings
@@ -53,9 +52,7 @@ class _Baseline(SettingsCommand):
 @click.option("--dry-run", is_flag=True, help="print noise and cost alone")
 @output_flags
 @explain_flag
-def baseline(
-    name: str, config: str | None, dry_run: bool, quiet: bool, as_json: bool, debug: bool, **flags: Any
-) -> None:
+def baseline(name: str, config: str | None, dry_run: bool, **flags: Any) -> None:
     """Train one model on all training records in one place and write a run folder.
 
     NAME is sdca, dp-scd, seq-dp-scd, primal-dp-scd, sgd, dp-sgd, song-sgd or banco; sdca and sgd have no
@@ -72,12 +69,12 @@ def baseline(
         )
     settings = settings_of(config, flags | {"algorithm": name})
     if dry_run:
-        _show_plan(settings, as_json=as_json)
-        return
-    train(settings, LocalWorld(), quiet=quiet, as_json=as_json, debug=debug)
+        _show_plan(settings)
+    else:
+        train(settings, LocalWorld())
 
 
-def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
+def _show_plan(settings: RunConfig) -> None:
     from admmnet.config.modes import check_mode
     from admmnet.running.entrance import prepare
 
@@ -88,8 +85,8 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     plan = prepare(settings, LocalWorld())
     facts = _facts(plan)
     said = ("no privacy: there is no noise",) if facts["epsilon_target"] is None else ()
-    show(facts, *said, as_json=as_json)
-    if not as_json:
+    show(facts, *said)
+    if talks():
         notes(*plan.notes, *plan.advice)
 
 

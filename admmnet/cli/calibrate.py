@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.facts import show
-from admmnet.cli.flags import json_flag, notes
+from admmnet.cli.flags import json_flag, notes, show
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError
 from admmnet.methods.sample_complexity import Goal, needed
@@ -56,7 +55,6 @@ def calibrate(
     sample_complexity: float | None,
     reference_norm: float,
     failure: float,
-    as_json: bool,
     **flags: Any,
 ) -> None:
     """Print the noise of a run and what each part of its budget buys.
@@ -98,7 +96,7 @@ def calibrate(
     if settings.account is not None:
         notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)
-    show(facts, *_said(facts, method.settings, contracts, asked), as_json=as_json)
+    show(facts, *_said(facts, method.settings, contracts, asked))
 
 
 def _asked(settings: MethodSettings, asked: Goal) -> Goal:

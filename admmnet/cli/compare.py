@@ -1,64 +1,29 @@
-"""admmnet compare."""
+"""admmnet compare, admmnet reproduce."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import executor_flag, jobs_flag, lines, notes, output_flags
-from admmnet.cli.progress import Bar
-from admmnet.cli.settings import SettingsCommand, given_in, words_after
+from admmnet.cli import flags as common
+from admmnet.cli.flags import asked, executor_flag, jobs_flag, lines, notes, output_flags, talks, told_as_json
+from admmnet.cli.progress import Progress
+from admmnet.cli.settings import SettingsCommand, given_in, setting_flags, words_after
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.experiments.parsing import REASONS, listed, parse_entry, parse_epsilons, parse_part, parse_seeds
-from admmnet.experiments.progress import Watch
+from admmnet.experiments.parsing import REASONS, listed, parse_entry, parse_epsilons, parse_part, parse_seeds, said
+from admmnet.experiments.parsing import short as plain
 from admmnet.files import read_toml
-from admmnet.record.format import count, size
-from admmnet.record.format import seconds as duration
+from admmnet.papers import PAPERS
+from admmnet.record.format import count, epsilon, error, number, seconds, size
 
 if TYPE_CHECKING:
     from admmnet.experiments import Comparison
-
-
-class GridProgress(Watch):
-    """Phases of a grid and their steps; nothing at all unless shown. An interrupt tells what is ``kept``."""
-
-    def __init__(self, *, shown: bool, kept: str = "finished runs") -> None:
-        self._bar, self._kept, self._done = Bar(shown=shown), kept, 0
-
-    def phase(self, name: str, total: int, done: int) -> None:
-        """Show the next bar."""
-        self._done = done
-        if self._bar.shown and name and total > done:
-            there = f", {count(done)} are there" if done else ""
-            lines(f"{name}: {count(total - done)} to make{there}", err=True)
-        self._bar.begin(name or "preparing", total, done)
-
-    def step(self, words: str) -> None:
-        """Count a step."""
-        self._done += 1
-        self._bar.tell(self._done, words)
-
-    def first(self, seconds: float, memory: int) -> None:
-        """Say what one takes."""
-        if self._bar.shown:
-            lines(f"the first took {duration(seconds)}, in a process of {size(memory)} of memory", err=True)
-
-    def waiting(self) -> None:
-        """Say how long the work has taken."""
-        self._bar.tell(self._done)
-
-    def __enter__(self) -> GridProgress:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._bar.close()
-        if isinstance(error, KeyboardInterrupt):
-            error.args = (f"{self._kept} are kept, and the same call goes on with the others",)
+    from admmnet.experiments.figures import Choice, CompareResult
+    from admmnet.report.columns import Row
 
 
 class _Compare(SettingsCommand):
@@ -89,16 +54,7 @@ class _Compare(SettingsCommand):
 @output_flags
 @click.pass_obj
 def compare(
-    executor: Any,
-    /,
-    grid: str | None,
-    jobs: int | None,
-    part: str | None,
-    plot: str | None,
-    quiet: bool,
-    as_json: bool,
-    debug: bool,
-    **flags: Any,
+    executor: Any, /, grid: str | None, jobs: int | None, part: str | None, plot: str | None, **flags: Any
 ) -> None:
     """Run a grid of methods, epsilons and seeds, and compare the errors.
 
@@ -106,7 +62,6 @@ def compare(
     flags are those of `run` and hold for all runs. GRID.toml has all of this in a file, for several places if it
     wants. Writes compare.csv, compare.png, compare.json; `compare DIR` makes them of the runs that are there.
     """
-    from admmnet.cli.compare_table import print_comparison
     from admmnet.experiments import compare as run_grid
     from admmnet.experiments.driver import WHOLE, summed_up
 
@@ -120,26 +75,25 @@ def compare(
             if isinstance(one, Path):
                 result = summed_up(one, jobs=jobs, plot=picture)
             else:
-                with GridProgress(shown=not quiet and not as_json) as progress:
+                with Progress("finished runs") as progress:
                     result = run_grid(one, jobs=jobs, plot=picture, watch=progress, executor=executor, part=own)
-        except RequestError as error:
+        except RequestError as refused:
             if len(wanted) == 1:
                 raise
-            failures[name] = error  # a set that is not here stops no other
+            failures[name] = refused  # a set that is not here stops no other
             continue
         answers[name] = result.told
         failures |= {f"{name}: {words}" if name else words: failed for words, failed in result.failed.items()}
-        if not quiet and not as_json:
+        if talks():
             print(f"\n{name}\n" if name else "", end="")
             if result.rows:
-                print_comparison(result)
+                _print_comparison(result)
         if result.undrawn is not None:
             notes(result.undrawn)
-    if as_json and not quiet:
-        print(json.dumps(answers.get("", answers), indent=2))
+    told_as_json(answers.get("", answers))
     for words, failed in failures.items():
         print(f"failed: {words}: {failed}", file=sys.stderr)
-        if debug:
+        if asked("debug"):
             print(*getattr(failed, "__notes__", ()), file=sys.stderr)
     if failures:
         raise RunError(f"{len(failures)} failed, see above; they are in no table, and the same call tries them again")
@@ -174,3 +128,111 @@ def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
     if "algorithms" not in words:
         raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm, or a file with a grid")
     return {"": Comparison(**words, settings=given_in(flags), out=out)}
+
+
+def _print_comparison(result: CompareResult) -> None:
+    """Print a row a method and epsilon, the references, what was tuned, and where everything lies."""
+    from admmnet.experiments.figures import UNCOVERED
+    from admmnet.report.columns import print_table
+
+    told, data = result.told, result.told["data"][0]
+    metric, held, delta = told["metric"], told["references"], epsilon(told["delta"])
+    counts = sorted({line["seeds"] for line in told["lines"]})
+    runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    splits = f", {len(told['data'])} splits" if len(told["data"]) > 1 else ""
+    whose = f"{data['agents']} agents, " if data["agents"] > 1 else ""
+    title = (
+        f"{data['name']}: {count(data['train'])} training and {count(data['test'])} test records{splits}, {whose}"
+        f"delta {delta}; means over {runs} seeds"
+    )
+    rows = [_row(line, metric) for line in told["lines"]]
+    nothing = dict.fromkeys(list(rows[0])[2:])
+    rows += [{"method": one["name"], "epsilon": one["epsilon"]} | nothing for one in told["refused"]]
+    print_table(title, rows)
+    lines(*(f"refused: {one['reason']}" for one in told["refused"]))
+    for line in told["lines"]:
+        if line["epsilon_if_all_collude"] is not None:
+            lines(
+                f"masked sums: {line['name']} at epsilon {plain(line['epsilon'])}: A, if at most {line['colluders']} "
+                f"other agents collude, is epsilon {epsilon(line['epsilon_proven'])}; B, if all do or masks fail, "
+                f"{epsilon(line['epsilon_if_all_collude'])}"
+            )
+    what, guess = ("error", "the larger class:") if metric == "error" else ("MSE", "the mean:")
+    print(f"no privacy, all training records pooled: test {what} {error(held['pooled'], metric)}")
+    print(f"always {guess:<33} test {what} {error(held['larger_class'], metric)}")
+    if result.choices:
+        tuned = [_tuned(choice, metric) for choice in result.choices]
+        print_table("tuned on a validation part of the training records", tuned)
+        print(f"tuning: these epsilons cover all trials and one final run, at delta {delta}")
+        print(f"        {UNCOVERED}")
+    if told["missing"]:
+        print(f"not there:            {count(told['missing'])} of {count(told['missing'] + len(result.rows))} runs")
+    print(f"figures of every run: {told['csv']}")
+    for picture in told["pictures"]:
+        print(f"picture:              {picture}")
+    print(f"run folders:          {result.folder / 'runs'}   (admmnet ledger verify RUN)")
+    notes(*told["notes"])
+
+
+def _row(line: Mapping[str, Any], metric: str) -> Row:
+    shown = [error(line[name], metric).removesuffix("%") for name in ("error", "spread")]
+    return {
+        "method": line["name"],
+        "epsilon": line["epsilon"],
+        "error in %" if metric == "error" else "test MSE": " +- ".join(shown[: 1 if line["spread"] is None else 2]),
+        "eps proven": line["epsilon_proven"],
+        "eps published": line["epsilon_published"],
+        "loss": line["train_loss"],
+        "releases": number(line["releases"]),
+        "sent": size(line["bytes_sent"]),
+        "time": seconds(line["seconds"]),
+    }
+
+
+def _tuned(choice: Choice, metric: str) -> Row:
+    case, values, errors, trials, proven, published = choice
+    return {
+        "method": case.entry.text,
+        "epsilon": case.epsilon,
+        "split": case.data_seed,
+        "chosen": said(values).replace(",", ", "),
+        "of": len(errors),
+        "trials": trials,
+        "validation error": error(min(errors.values()), metric),
+        "eps proven": proven,
+        "eps published": published,
+    }
+
+
+@click.command()
+@click.argument("paper", type=click.Choice(PAPERS), metavar="|".join(PAPERS))
+@click.option("--quick", is_flag=True, help="few seeds and points: under three minutes")
+@setting_flags("data_dir")
+@click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's)")
+@jobs_flag
+@executor_flag
+@click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
+@common.quiet_flag
+@common.debug_flag
+@click.pass_obj
+def reproduce(executor: Any, /, jobs: int | None, **asked: Any) -> None:
+    """Make the figures of a paper, and say which of its claims hold.
+
+    Writes a CSV file and a picture for each figure, claims.csv and report.md. Sets that are not in the data folder have
+    stand-ins, named in titles and text; those that are there count as public. The same call goes on where an earlier
+    one stopped.
+    """
+    from admmnet.papers import Request
+    from admmnet.papers import reproduce as make
+
+    with Progress("finished runs") as progress:
+        made = make(Request(**asked), jobs=jobs, watch=progress, executor=executor)
+    if made.undrawn is not None:
+        notes(made.undrawn)
+    if not talks():
+        return
+    for title, claims in made.claims.items():
+        print(title)
+        for theirs, ours, holds, place in claims:
+            print(f"  {holds} ({ours}): {theirs}{place and f' ({place})'}")
+    print(f"written: {made.report}, {len(made.pictures)} pictures and their CSV files beside it")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.facts import show
-from admmnet.cli.flags import PATH, json_flag, out_flag, schema_flag, written
+from admmnet.cli.flags import PATH, asked, json_flag, out_flag, put, schema_flag, show
 from admmnet.cli.settings import setting_flags
 from admmnet.errors import CheckFailed, RequestError, counted, printable
 from admmnet.record.format import count, number
@@ -42,9 +41,7 @@ def data() -> None:
 @click.option("--balance", is_flag=True, help="also how many records have each label")
 @click.option("--run", "folder", type=PATH, metavar="DIR", help="what a run has measured; no file is read")
 @json_flag
-def check(
-    file: str | None, schema: Path | None, most: int, balance: bool, folder: Path | None, as_json: bool, **flags: Any
-) -> None:
+def check(file: str | None, schema: Path | None, most: int, balance: bool, folder: Path | None, **flags: Any) -> None:
     """Read FILE as a run would: its faults, with line, column and value, or what the run would make of each column.
 
     What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults. Without FILE it lists
@@ -53,13 +50,13 @@ def check(
     from admmnet.data.check import check_file
     from admmnet.data.sets import NAMES
 
-    if as_json and folder is None:
+    if asked("json") and folder is None:
         raise RequestError("--json goes with --run: leave it out")
     if folder is not None:
         given = {"schema": schema, "balance": balance, **flags}
         if wrong := [file] * bool(file) + [f"--{flag.replace('_', '-')}" for flag, value in given.items() if value]:
             raise RequestError(f"{wrong[0]} does not go with --run: leave it out")
-        _print_measured(folder, as_json=as_json)
+        _print_measured(folder)
         return
     if file is None:
         print("data sets, for --data NAME; any other name is a file's:", *NAMES.split(", "), sep="\n  ")
@@ -75,7 +72,7 @@ def check(
     _print_sound(found, found.source, balance=balance, public=settings.named)
 
 
-def _print_measured(folder: Path, *, as_json: bool) -> None:
+def _print_measured(folder: Path) -> None:
     from admmnet.predict.released import released
 
     facts = released(folder)
@@ -83,7 +80,7 @@ def _print_measured(folder: Path, *, as_json: bool) -> None:
     keys = ("column", "kind", "features", "low", "high", "quantiles")
     rows = [{key: entry.get(key) for key in keys} for entry in facts["columns"]]
     told = f"{worth}; numbers without bounds were drowned by noise, or not measured: they are on a public curve"
-    show(facts if as_json else facts | {"columns": rows}, told, as_json=as_json)
+    show(facts if asked("json") else facts | {"columns": rows}, told)
 
 
 def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataSettings:
@@ -165,12 +162,7 @@ def draft(file: Path, label: str | None, separator: str | None, out: Path | None
     if out is not None and out.exists():
         raise RequestError(f"-o {out} exists: name another file, or remove it")
     text, words = draft_of(file, label, separator)
-    if out is None:
-        print(text, end="")
+    if not put(text, out):
         return
-    with written(out) as new:
-        new.write_text(text, encoding="utf-8")
-    print(f"{out} shows its readers:")
-    for line in words:
-        print(f"  {line}")
+    print(f"{out} shows its readers:", *words, sep="\n  ")
     print(f"read it, then: admmnet data check {file} --schema {out}")

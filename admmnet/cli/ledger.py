@@ -1,31 +1,27 @@
-"""admmnet ledger show | verify | network | export."""
+"""admmnet ledger show | verify | network | export, and admmnet account show."""
 
 from __future__ import annotations
 
 import json
-import sys
 from bisect import bisect
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.facts import show as show_facts
-from admmnet.cli.flags import PATH, RUN, explain_flag, json_flag, lines, out_flag, written
-from admmnet.errors import RequestError
+from admmnet.cli import flags
+from admmnet.cli.flags import PATH, RUN, asked, explain_flag, json_flag, lines, out_flag, put, talks, told_as_json
+from admmnet.errors import RequestError, counted, short
 
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
+    from admmnet.record.network import Found, Network
     from admmnet.record.reader import Run
+    from admmnet.report.columns import Row
 
-MORE = click.argument("more", nargs=-1, type=PATH, metavar="")
-
-
-def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Folders of ``--against A B``, of which click takes the first for the option's and the others for arguments."""
-    if more and not against:
-        raise RequestError(f"{more[0]}: one folder is checked at a time; name folders to compare with behind --against")
-    return against + more
+B_IS = "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
 
 
 @click.group(no_args_is_help=False)
@@ -50,30 +46,26 @@ def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
 @click.option("--delta", type=float, metavar="X", help="delta of the epsilons (default: the budget's)")
 @json_flag
 @explain_flag
-def show(run: Path, agent: int | None, events: bool, delta: float | None, as_json: bool) -> None:
+def show(run: Path, agent: int | None, events: bool, delta: float | None) -> None:
     """Show every agent's spending, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
     from admmnet.record.reader import read_run
+    from admmnet.record.verdict import verdict_of
 
     found = read_run(run)
     accounts = _accounts(found, agent)
-    if as_json:
-        found_events = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
-        entries = [entry_of(own, delta) | more for own, more in zip(accounts, found_events, strict=True)]
-        print(json.dumps(entries, indent=2))
+    entries = [_entry_of(own, delta) for own in accounts]
+    every = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
+    if told_as_json([entry | more for entry, more in zip(entries, every, strict=True)]):
         return
-    from admmnet.cli.tables import print_accounts, print_events
-    from admmnet.record.verdict import verdict_of
-
     lines(verdict_of(found).lines()[0])
-    if events:
-        for account in accounts:
-            print_events(account)
-    print_accounts([entry_of(own, delta) for own in accounts])
+    for account in accounts if events else ():
+        _print_events(account)
+    _print_accounts(entries)
 
 
-def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
+def _entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
     """What is shown of a ledger or account, at its budget's delta or another."""
     begins = [start.events for start in account.starts]
     return {
@@ -87,9 +79,72 @@ def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
     }
 
 
+def _print_accounts(entries: Sequence[Mapping[str, Any]], *, runs: bool = False) -> None:
+    """Print one row a ledger, or one a lasting account of several runs, of what ``--json`` prints of each."""
+    from admmnet.report.columns import explained, print_table
+
+    rows = []
+    for entry in entries:
+        header, total = entry["header"], entry["total"]
+        state = counted(entry["runs"], "run") if runs else "finished" if entry["finished"] else "unfinished"
+        rows.append(
+            {
+                "agent": header["agent"],
+                "records": header["records"],
+                "events": entry["count"],
+                "rounds": entry["rounds"],
+                **_totals(entry, entries),
+                "eps published": total["epsilon_published"],
+                "budget": header["budget"]["epsilon"],
+                "delta": entry["delta"],
+                "state": state,
+            }
+        )
+    shown = print_table("ledgers", rows)
+    if "K" in rows[0]:
+        lines(B_IS)
+    if asked("explain"):
+        print(explained(shown))
+
+
+def _totals(entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Row:
+    """What is spent; with both epsilons where any of the entries has masked sums."""
+    total = entry["total"]
+    found = {"rho": total["rho"], "eps spent": total["epsilon_spent"]}
+    if any("epsilon_if_all_collude" in one["total"] for one in entries):
+        found |= {"K": entry.get("colluders"), "eps B": total.get("epsilon_if_all_collude")}
+    return found
+
+
+def _print_events(account: VerifiedLedger) -> None:
+    """Print one row an event of one ledger."""
+    from admmnet.privacy.events import parameters
+    from admmnet.report.columns import print_table
+
+    header, rows = account.header, []
+    for round, event, line in account.events:
+        total = line["total"]
+        unmasked = {"eps B": total.get("epsilon_if_all_collude")} if account.totals.unmasked else {}
+        rows.append(
+            {
+                "round": round,
+                "mechanism": event.mechanism,
+                "rho": line["rho"],
+                "rho published": line["rho_published"],
+                "total rho": total["rho"],
+                "eps spent": total["epsilon_spent"],
+                **unmasked,
+                "eps published": total["epsilon_published"],
+                "parameters": parameters(event),
+            }
+        )
+    title = f"agent {header['agent']}: {header['algorithm']} ({header['method']}), {header['records']:,} records"
+    print_table(title, rows)
+
+
 @ledger.command()
 @RUN
-@MORE
+@click.argument("more", nargs=-1, type=PATH, metavar="")
 @click.option(
     "--against",
     type=PATH,
@@ -101,23 +156,20 @@ def entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
 @click.option("--require", type=click.Choice(["private"]), help="exit code 1 for a simulation")
 @json_flag
 def verify(
-    run: Path,
-    more: tuple[Path, ...],
-    against: tuple[Path, ...],
-    network_file: str | None,
-    require: str | None,
-    as_json: bool,
+    run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, require: str | None
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.evidence.judge import judged
     from admmnet.forms import encode
 
-    against = behind(against, more)
+    if more and not against:
+        raise RequestError(f"{more[0]}: one folder is checked at a time; name folders to compare with behind --against")
+    against += more  # click takes the first of --against A B for the option's, the others for arguments
     if run.resolve() in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
     private = require is not None
     verdict = judged(run, against, network=network_file, private=private)
-    if as_json:
+    if asked("json"):
         print(encode(verdict, indent=2).decode(), end="")
         return
     lines(*verdict.lines())
@@ -136,24 +188,54 @@ def verify(
 @click.option("--colluders", type=int, default=1, metavar="K", help="so many other agents together (default: 1)")
 @click.option("--observers", default="", metavar="I:J", help="these agents together, no others")
 @json_flag
-def network(run: Path, colluders: int, observers: str, as_json: bool) -> None:
+def network(run: Path, colluders: int, observers: str) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
-    from admmnet.cli.learned import facts_of, numbers_in, said_of
     from admmnet.record.journal import journals
     from admmnet.record.network import find, network_of
     from admmnet.record.reader import look_at
     from admmnet.record.verdict import verdict_of
 
-    chosen, read = numbers_in(observers), look_at(run)
+    try:
+        chosen = tuple(int(part) for part in observers.split(":")) if observers else ()
+    except ValueError:
+        raise RequestError(f"--observers {observers}: give numbers of agents, such as 0:3") from None
+    read = look_at(run)
     found, mode = network_of(read), None if read.faults else verdict_of(read).mode
     if journals(run) and not isinstance(found, str):  # its hashes betray what the figures leave out
         found = f"a journal lies in {run}, which tells more: the run's command with --resume auto deletes it"
     told = None if isinstance(found, str) else find(found, colluders, chosen)
-    if mode is not None and not as_json:
+    facts, said = _learned(found, told)
+    if mode is not None and talks():
         lines(f"mode:       {mode.line()}")
-    facts = facts_of(found, told, mode)
-    shown = facts if as_json else {name: value for name, value in facts.items() if name not in ("mode", "seeded")}
-    show_facts(shown, *said_of(found), as_json=as_json)
+    elif mode is not None:
+        facts = {"mode": mode.mode, "seeded": mode.seeded} | facts
+    flags.show(facts, *said)
+
+
+def _learned(network: Network | str, found: Found | None) -> tuple[dict[str, Any], list[str]]:
+    """What everybody together learns, and some agents alone, of every set and agent; and what the figures need."""
+    from admmnet.privacy.network.account import extremes
+
+    if isinstance(network, str) or found is None:
+        return {"network": None, "reason": network}, []
+    whole = extremes(found.learned)
+    simulated = "; in this simulation, as if links were encrypted" if network.transport == "local" else ""
+    return {
+        "theorem": network.theorem,
+        "transport": network.transport,
+        "everybody": {"epsilon": network.everybody},
+        "sets": found.sets,
+        "all_sets": found.whole,
+        "epsilon_worst": whole.worst,
+        "epsilon_mean": whole.mean,
+        "epsilon_strangers": whole.strangers,
+        "epsilon_neighbours": whole.neighbours,
+        "mu_share_mean": fmean(one.share for one in found.learned),
+        "pairs": [one._asdict() for one in found.learned],
+    }, [
+        f"{network.theorem}; needs encrypted links and --show end{simulated}",
+        "budgets and verdicts use the epsilon of everybody together (docs/network-ledger.md)",
+    ]
 
 
 @ledger.command()
@@ -176,10 +258,93 @@ def export(run: Path, form: str, out: Path | None) -> None:
         for account in accounts
         for round, _, line in account.events
     )
-    text = csv_text((*columns, *(f"total_{name}" for name in totals)), rows)
-    if out is None:
-        sys.stdout.write(text)
+    if put(csv_text((*columns, *(f"total_{name}" for name in totals)), rows), out):
+        print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")
+
+
+@click.group()
+def account() -> None:
+    """Read the accounts that many runs on the same records share (run --account DIR)."""
+
+
+@account.command("show")
+@click.argument("folder", type=PATH, metavar="DIR")
+@click.argument("more", nargs=-1, type=PATH, metavar="[DIR2 ...]")
+@click.option(
+    "--against",
+    type=PATH,
+    multiple=True,
+    metavar="RUN",
+    help="run folders whose charges must stand in the one DIR; A B, or repeated",
+)
+@json_flag
+@explain_flag
+def show_accounts(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...]) -> None:
+    """Show every agent's spending over all runs, recomputed from its events; of several folders also the sum."""
+    folders = [folder] if against else [folder, *more]
+    found = [_read(one) for one in folders]
+    if against:
+        from admmnet.record.reader import check_account
+
+        for run in against + more:  # see `verify`
+            check_account(folder, found[0], run)
+    together = _together(folders, found) if len(folders) > 1 else []
+    entries = [[_entry_of(value, None) | {"runs": value.runs} for value in accounts.values()] for accounts in found]
+    several = {"folders": dict(zip(map(str, folders), entries, strict=True)), "together": together}
+    if told_as_json(several if together else entries[0]):
         return
-    with written(out) as draft:
-        draft.write_bytes(text.encode())
-    print(f"{out}: {sum(account.count for account in accounts)} events of {len(accounts)} ledgers")
+    for one, accounts in zip(folders, entries, strict=True):
+        if together:
+            print(f"{one}:")
+        _print_accounts(accounts, runs=True)
+    if together:
+        from admmnet.report.columns import print_table
+
+        rows = [{"agent": one["agent"], **_totals(one, together), "delta": one["delta"]} for one in together]
+        print_table("together", rows)
+        lines("together: if an agent's records are the same in all folders; at the largest delta of its accounts")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """Accounts of a folder by the names of their files."""
+    from admmnet.privacy.ledger import audit
+
+    # an empty one was opened by a run that was then refused: nobody has spent anything
+    files = sorted(file for file in folder.glob("agent-*.jsonl") if file.stat().st_size)
+    if not files:
+        raise RequestError(f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one")
+    return {file.name: audit.read(file, account=True) for file in files}
+
+
+def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every agent's totals of all its accounts, at the largest of their deltas.
+
+    RequestError if a folder is named twice, or they differ in agents, relation, or mode.
+    """
+    from admmnet.privacy.contract import Contract
+    from admmnet.privacy.ledger.form import total_line
+    from admmnet.privacy.together import added
+
+    for place, folder in enumerate(folders):
+        if folder.resolve() in [one.resolve() for one in folders[:place]]:
+            raise RequestError(f"{folder} is named twice: its costs would be added to themselves; name it once")
+        for what, first, own in zip(("agents", "relation", "mode"), _kind(found[0]), _kind(found[place]), strict=True):
+            if first != own:
+                raise RequestError(
+                    f"{folders[0]} and {folder} do not add up: {what} {short(first)} there, {short(own)} here; "
+                    "show each by itself"
+                )
+    sums = []
+    for name, one in found[0].items():
+        totals = added([accounts[name].totals for accounts in found])
+        delta = max(accounts[name].delta for accounts in found)
+        entry = {"agent": one.header["agent"], "delta": delta, "total": total_line(totals, Contract.reading(delta))}
+        sums.append(entry | ({} if totals.colluders is None else {"colluders": totals.colluders}))
+    return sums
+
+
+def _kind(accounts: dict[str, Any]) -> list[str]:
+    """Agents, relation and mode of a folder's accounts, in words."""
+    headers = [one.header for one in accounts.values()]
+    agents = ", ".join(str(header["agent"]) for header in headers)
+    return [agents, *(", ".join(sorted({str(one.get(key)) for one in headers})) for key in ("adjacency", "mode"))]

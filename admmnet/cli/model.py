@@ -1,17 +1,106 @@
-"""admmnet model show | export: the coefficients of a saved model, and files of it for other programs."""
+"""admmnet evaluate | predict: a saved model on new rows; admmnet model show | export: its coefficients, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from admmnet.cli.evaluate import mode_line
-from admmnet.cli.facts import show as show_facts
-from admmnet.cli.flags import RUN, json_flag, lines, out_flag
+from admmnet.cli import flags
+from admmnet.cli.flags import RUN, asked, json_flag, lines, notes, out_flag, put, talks
+from admmnet.cli.settings import setting_flags
+from admmnet.errors import RequestError
 from admmnet.record.format import count, number
+
+
+def _new_data(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the run folder and the flags that name rows."""
+    data = click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file")
+    return RUN(data(setting_flags("data_dir", "label", "separator")(function)))
+
+
+def _mode_line(folder: Path) -> str:
+    """First line of the verdict on a run, by its summary alone."""
+    from admmnet.forms import read_form
+    from admmnet.record.folder import SUMMARY
+    from admmnet.record.forms import Summary
+    from admmnet.record.verdict import verdict_on
+
+    path = folder / SUMMARY
+    if not path.exists():
+        return "mode:       not known: there is no summary.json"
+    return verdict_on(read_form(Summary, path), str(folder)).lines()[0]
+
+
+@click.command()
+@_new_data
+@click.option(
+    "--part",
+    type=click.Choice(["test", "train", "all"]),
+    help="rows of the run's own data (default: test of a built-in set, all of a file)",
+)
+@click.option("--public", is_flag=True, help="the run's training records are public")
+@json_flag
+def evaluate(run: Path, part: Any, public: bool, **rows: Any) -> None:
+    """Print the errors of a run's model on labelled rows, encoded as the run's own were."""
+    from admmnet.predict.apply import NewData, read_model
+    from admmnet.predict.apply import evaluate as evaluate_model
+
+    facts = evaluate_model(read_model(run), NewData(**rows), part=part, public=public)
+    if talks():
+        lines(_mode_line(run))
+    flags.show(facts, *_errors_said(facts))
+
+
+def _errors_said(facts: dict[str, Any]) -> Iterator[str]:
+    """What figures on labelled rows mean."""
+    majority = facts["majority_error"]
+    if majority is None:
+        yield "mean squared errors are of targets scaled to [-1, 1], the root in units is in the target's unit"
+    else:
+        yield "majority error: that of always giving the more frequent label"
+    if facts["error"]["std"]:
+        yield "consensus: the mean of the agents' vectors; mean and std: of these vectors' errors, over agents"
+    else:
+        yield "consensus: the final model, the same at all agents"
+    if "classes" in facts:
+        yield "confusion: of the rows of each class, so many are predicted as each one"
+    guess = "always giving " + ("these rows' mean" if majority is None else "the more frequent label")
+    if facts["error"]["consensus"] >= (facts["variance"] if majority is None else majority):
+        yield f"the consensus is no better than {guess}"
+    if facts["one_class"] is not None:
+        yield f"one class only: this model says {facts['one_class']!r} for every one of these rows"
+
+
+@click.command()
+@_new_data
+@click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
+@out_flag("FILE", "file (default: standard output)", required=False)
+def predict(run: Path, agent: int | None, out: Path | None, **rows: Any) -> None:
+    """Write one line a row: row, score, probability, prediction. Labels are not needed."""
+    from admmnet.experiments.folder import csv_text
+    from admmnet.predict.apply import NewData, read_model
+    from admmnet.predict.apply import predict as predict_rows
+
+    if out is not None and out.exists() and Path(rows["data"]).exists() and out.samefile(rows["data"]):
+        raise RequestError(f"-o {out} is the file of --data: name another one")
+    model = read_model(run)
+    found = predict_rows(model, NewData(**rows), agent=agent)
+    chances = [
+        ["" if value != value else value for value in column.tolist()]  # nan: none
+        for column in (found.probability, *found.probabilities.T)
+    ]
+    columns = (found.row.tolist(), found.score.tolist(), chances[0], found.prediction, *chances[1:])
+    names = ["row", "score", "probability", "prediction", *(f"probability={name}" for name in found.classes)]
+    put(csv_text(names, zip(*columns, strict=True)), out)
+    lines(_mode_line(run), err=True)
+    if model.task != "real" and not found.probable:
+        notes(f"no probabilities: the scores of loss = {model.config.loss!r} are no log-odds: take loss = 'logistic'")
+    if model.task != "real" and len(found.prediction) > 1 and len(set(found.prediction)) == 1:
+        notes(f"one class only: this model says {found.prediction[0]!r} for every row")
+
 
 _AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
 TOP = 20
@@ -29,20 +118,20 @@ def model() -> None:
 )
 @_AGENT
 @json_flag
-def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
+def show(run: Path, top: int | None, agent: int | None) -> None:
     """Print the largest coefficients of a run's model, and how much of each may be noise; reads no record."""
     from admmnet.predict.model import read_model
     from admmnet.predict.noise import coefficients
 
     facts = coefficients(read_model(run), agent)
-    if not as_json:
-        lines(mode_line(run))
-    few = facts["coefficients"][: top if as_json else top or TOP]
-    if not as_json and facts["noise"]["equation"] is None:  # nothing was told from noise
+    if talks():
+        lines(_mode_line(run))
+    few = facts["coefficients"][: top if asked("json") else top or TOP]
+    if talks() and facts["noise"]["equation"] is None:  # nothing was told from noise
         few = [{name: value for name, value in row.items() if name != "beyond"} for row in few]
         facts = facts | {"beyond": None, "beyond_of_noise": None}
     title = f"{len(few)} of {len(facts['coefficients'])} coefficients"
-    show_facts(facts | {"coefficients": few}, *_said(facts), as_json=as_json, title=title)
+    flags.show(facts | {"coefficients": few}, *_said(facts), title=title)
 
 
 def _said(facts: dict[str, Any]) -> Iterator[str]:

@@ -6,8 +6,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from admmnet.cli.flags import notes
-from admmnet.record.format import seconds
+from admmnet.cli.flags import lines, notes, talks
+from admmnet.experiments.progress import Watch
+from admmnet.record.format import count, seconds, size
 
 if TYPE_CHECKING:
     from admmnet.running.events import RoundEvent
@@ -17,67 +18,25 @@ EVERY = 30.0
 """Seconds from line to line."""
 
 
-class Bar:
-    """A bar where standard error is a terminal, else lines, at most one in `EVERY` seconds; nothing unless shown."""
+class Progress(Watch):
+    """Rounds of a run with their figures, or phases of a grid and their steps, where a command ``talks``.
 
-    def __init__(self, *, shown: bool) -> None:
-        self.shown, self._due = shown, time.monotonic() + EVERY
+    A bar where standard error is a terminal, else lines, at most one in `EVERY` seconds. An interrupt tells what of a
+    grid is ``kept``.
+    """
+
+    told: tuple[str, ...] = ()
+
+    def __init__(self, kept: str = "", *, silent: bool = False) -> None:
+        self._kept, self._shown, self._due = kept, talks() and not silent, time.monotonic() + EVERY
+        self.told: tuple[str, ...] = ()
         self._drawn: Any = None
         self._task: Any = None
-
-    def begin(self, name: str, total: int, before: int | None = None, *, words: str = "") -> None:
-        """Count to `total`, from what was done before; None: the first that is told is the first that was done.
-
-        A line says the name, a bar the ``words``, by default the name.
-        """
-        self._name, self._total, self._before, self._start = name, total, before, time.monotonic()
-        if not (self.shown and sys.stderr.isatty()):
-            return
-        if self._drawn is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            ends = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
-            middle = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-            self._drawn = Progress(ends[0], *middle, ends[1], console=Console(stderr=True), transient=True)
-            self._drawn.start()
-        else:
-            self._drawn.remove_task(self._task)
-        self._task = self._drawn.add_task(words or name, total=total, completed=before or 0, words="")
-
-    def tell(self, done: int, *words: str | None) -> None:
-        """So many are done; the words say how it stands."""
-        if not self.shown:
-            return
-        if self._drawn is not None:
-            self._drawn.update(self._task, completed=done, words=", ".join(filter(None, words)))
-            return
-        now = time.monotonic()
-        self._before = done - 1 if self._before is None else self._before
-        if now < self._due or done >= self._total:
-            return
-        self._due, passed = now + EVERY, now - self._start
-        new = done - self._before
-        left = f", about {seconds(passed / new * (self._total - done))} left" if new else ""
-        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far{left}")))
-        print(f"{self._name} {done} of {self._total}: {told}", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """End the bar."""
-        if self._drawn is not None:
-            self._drawn.stop()
-
-
-class Progress:
-    """Rounds with their figures; nothing at all unless ``told``."""
-
-    def __init__(self, *, told: bool) -> None:
-        self.told: tuple[str, ...] = ()
-        self._bar = Bar(shown=told)
+        self._before: int | None = None
 
     def start(self, plan: Plan) -> None:
-        """Say what is worth knowing before the run, and show the bar."""
-        if not self._bar.shown:
+        """Say what is worth knowing before a run, and show the bar."""
+        if not self._shown:
             return
         notes(*(plan.advice if plan.advice != self.told else ()))  # a run that goes on has said them
         self.told = plan.advice
@@ -85,18 +44,76 @@ class Progress:
         name = plan.config.algorithm
         if len(plan.graph) > 1:
             name += f" on {len(plan.graph)} agents"
-        self._bar.begin("epoch" if plan.config.baseline else "round", plan.rounds, words=name)
+        self._begin("epoch" if plan.config.baseline else "round", plan.rounds, None, name)
 
     def round(self, event: RoundEvent) -> None:
         """Count a round."""
-        if not self._bar.shown:
+        if not self._shown:
             return
         from admmnet.running.events import standing  # here: it needs numpy, which helps and tables do without
 
-        self._bar.tell(event.round + 1, *standing(event, self._metric))
+        if self._before is None:  # the first that is told of is the first that was done
+            self._before = event.round
+        self._done = event.round
+        self.step(*standing(event, self._metric))
+
+    def phase(self, name: str, total: int, done: int) -> None:
+        """Show the next bar."""
+        if self._shown and name and total > done:
+            there = f", {count(done)} are there" if done else ""
+            lines(f"{name}: {count(total - done)} to make{there}", err=True)
+        self._begin(name or "preparing", total, done, name or "preparing")
+
+    def first(self, took: float, memory: int) -> None:
+        """Say what one takes."""
+        if self._shown:
+            lines(f"the first took {seconds(took)}, in a process of {size(memory)} of memory", err=True)
+
+    def step(self, *words: str | None) -> None:
+        """Count a step."""
+        self._done += 1
+        self.waiting(*words)
+
+    def _begin(self, name: str, total: int, done: int | None, words: str) -> None:
+        """Count to ``total``, from what is done; None if that is not known yet. A line says the name, a bar words."""
+        self._name, self._total, self._before, self._start = name, total, done, time.monotonic()
+        self._done = done or 0
+        if not (self._shown and sys.stderr.isatty()):
+            return
+        if self._drawn is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bars
+
+            ends = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
+            middle = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            self._drawn = Bars(ends[0], *middle, ends[1], console=Console(stderr=True), transient=True)
+            self._drawn.start()
+        else:
+            self._drawn.remove_task(self._task)
+        self._task = self._drawn.add_task(words, total=total, completed=self._done, words="")
+
+    def waiting(self, *words: str | None) -> None:
+        """Say how it stands."""
+        if not self._shown:
+            return
+        if self._drawn is not None:
+            self._drawn.update(self._task, completed=self._done, words=", ".join(filter(None, words)))
+            return
+        now = time.monotonic()
+        if now < self._due or self._done >= self._total:
+            return
+        self._due, passed, new = now + EVERY, now - self._start, self._done - (self._before or 0)
+        left = f", about {seconds(passed / new * (self._total - self._done))} left" if new else ""
+        told = ", ".join(filter(None, (*words, f"{seconds(passed)} so far{left}")))
+        print(f"{self._name} {self._done} of {self._total}: {told}", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._bar.close()
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if self._drawn is not None:
+            self._drawn.stop()
+            self._drawn = None
+        if self._kept and isinstance(error, KeyboardInterrupt):
+            error.args = (f"{self._kept} are kept, and the same call goes on with the others",)

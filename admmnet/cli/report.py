@@ -1,19 +1,40 @@
-"""admmnet report."""
+"""admmnet plot, admmnet report: pictures of runs, and one page of them."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from admmnet.cli.flags import PATH, debug_flag, quiet_flag, written
+from admmnet.cli.flags import PATH, debug_flag, out_flag, quiet_flag, talks, written
 from admmnet.errors import CheckFailed, RequestError, counted
 from admmnet.record.format import size
 
+_RUNS = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
+
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=PATH)
+@_RUNS
+@out_flag("FILE", "picture: .png, .svg or .pdf")
+@click.option(
+    "--panels", metavar="NAME,...", help="error, loss, privacy, gap, broadcasts, graph (default: all that the run has)"
+)
+@click.option("--width", type=click.Choice(["column", "page"]), default="page", help="3.4 or 7 inches")
+@click.option("--title", metavar="TEXT", help="heading (default: data and method)")
+def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
+    """Draw error, loss, privacy, consensus gap and broadcasts of runs, and the graph of one."""
+    from admmnet.report.run_plot import plot_run
+
+    if out.is_dir():
+        raise RequestError(f"-o {out} is a folder: name a picture in it, such as {out / 'run.png'}")
+    plot_run(*runs, panels=panels, width=width, title=title, file=out)
+    print(f"picture: {out}")
+
+
+@click.command()
+@_RUNS
 @click.option(
     "--out",
     "-o",
@@ -25,7 +46,7 @@ from admmnet.record.format import size
 )
 @quiet_flag
 @debug_flag
-def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
+def report(runs: tuple[Path, ...], out: Path) -> None:
     """Verify run folders and show them on one page that needs no network.
 
     Of several runs the page begins with a comparison. A ledger that does not verify is said in red on top of
@@ -43,7 +64,7 @@ def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
     content = made.html.encode("utf-8", "backslashreplace")
     with written(out) as draft:
         draft.write_bytes(content)
-    if not quiet:
+    if talks():
         print(f"{out}: {counted(len(runs), 'run')}, {size(len(content))}")
     for fault in made.faults[1:11]:
         print(f"also: {fault}", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from admmnet.cli.flags import event_flags, explain_flag, output_flags, telling
+from admmnet.cli.flags import asked, event_flags, explain_flag, output_flags, telling
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
@@ -20,7 +20,7 @@ from admmnet.transport.collective import KEPT
 @event_flags
 @explain_flag
 @click.pass_obj
-def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
+def run(world: World, /, config: str | None, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.
 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
@@ -31,20 +31,18 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     with ExitStack() as opened:
         if world.rank == 0:  # speaks for all ranks
             opened.enter_context(telling())
-        train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
+        train(settings, world)
 
 
-def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
+def train(settings: RunConfig, world: World) -> None:
     """Run, with what ``Progress`` shows, and print the table."""
     from admmnet.cli.progress import Progress
     from admmnet.library import run as run_settings
 
     KEPT.begin()
-    quiet = quiet or world.rank > 0
-    told = not quiet and not as_json
-    with Progress(told=told) as bar:
-        result = run_settings(
-            settings, world=world, on_start=bar.start, on_round=bar.round, stoppable=False, debug=debug
-        )
-    tell(result, quiet=quiet, as_json=as_json, told=bar.told)
+    how: dict[str, Any] = {"stoppable": False, "debug": bool(asked("debug"))}
+    with Progress(silent=world.rank > 0) as bar:
+        result = run_settings(settings, world=world, on_start=bar.start, on_round=bar.round, **how)
+    if world.rank == 0:
+        tell(result, bar.told)
     leave(result.summary)

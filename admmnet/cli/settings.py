@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import HOW_READ, PATH, explaining, notes
+from admmnet.cli.flags import HOW_READ, PATH, asked, notes, told_as_json
 from admmnet.config.run_config import AUTO, RunConfig, known_settings, own_settings, owners_of
 from admmnet.config.toml import algorithm_in, load_config, read_schema, saved_algorithm
 from admmnet.errors import IN_PART, RequestError
@@ -196,17 +195,14 @@ def words_after(args: list[str], flag: str) -> Iterator[str]:
             yield word.partition("=")[2]
 
 
-def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str] = ()) -> None:
+def tell(result: RunResult, told: Collection[str]) -> None:
     """Print a finished run, less the notes that were told before it."""
-    if quiet:
-        return
-    if as_json:
-        print(json.dumps(result.summary, indent=2))
+    if told_as_json(result.summary):
         return
     from admmnet.report.columns import console
     from admmnet.report.tables import print_closing
 
-    print_closing(console(), result.summary, result.folder, explain=explaining())
+    print_closing(console(), result.summary, result.folder, explain=bool(asked("explain")))
     notes(*(text for text in result.summary["notes"] if text not in told))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from admmnet.cli.flags import PATH, lines
+from admmnet.cli.flags import PATH, asked, json_flag, lines, show
 from admmnet.errors import RequestError, RunError
 from admmnet.record.folder import PART
 from admmnet.record.format import epsilon, error, seconds
@@ -32,7 +32,7 @@ PHASES = {
 @click.command()
 @click.argument("run", required=False, type=PATH, metavar="[RUN]")
 @click.option("--once", is_flag=True, help="show its present state, and end")
-@click.option("--json", "as_json", is_flag=True, help="with --once: print JSON")
+@json_flag
 @click.option("--stale", type=click.FloatRange(min=0.0), metavar="SECONDS", help="with --once: 3 if nothing new came")
 @click.option(
     "--wait", type=click.FloatRange(min=0.0), default=0.0, metavar="SECONDS", help="wait so long for the folder (0)"
@@ -45,7 +45,7 @@ PHASES = {
     metavar="SECONDS",
     help="between two looks",
 )
-def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait: float, every: float) -> None:
+def watch(run: Path | None, once: bool, stale: float | None, wait: float, every: float) -> None:
     """Watch a run through its folder: a line a look that sees something new.
 
     RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
@@ -53,7 +53,7 @@ def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait
     """
     from admmnet.evidence.follow import look
 
-    if not once and (as_json or stale is not None):
+    if not once and (asked("json") or stale is not None):
         raise RequestError("--json and --stale go with --once")
     folder = _newest() if run is None else run
     deadline = time.monotonic() + wait
@@ -66,7 +66,7 @@ def watch(run: Path | None, once: bool, as_json: bool, stale: float | None, wait
         time.sleep(min(POLL, every))
     if once:
         sight = look(folder)
-        if as_json:
+        if asked("json"):
             print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
         else:
             _show(folder, sight)
@@ -108,8 +108,6 @@ def _follow(folder: Path, every: float) -> Sight:
 
 def _show(folder: Path, sight: Sight) -> None:
     """Print a sight of a run, with its agents."""
-    from admmnet.cli.facts import show
-
     agents = [
         {
             "agent": seen.agent,

@@ -19,12 +19,8 @@ MUTANTS = {
     "a simulation passes for private": ("cli/ledger.py", "private = require is not None", "private = False"),
     "a folder is held against itself": ("cli/ledger.py", "if run.resolve() in [path", "if run in [path"),
     "another delta has no effect": ("cli/ledger.py", '"total": account.total(delta)', '"total": account.total()'),
-    "accounts add up at the least delta": (
-        "cli/account.py",
-        "delta = max(accounts[name]",
-        "delta = min(accounts[name]",
-    ),
-    "an account is added to itself": ("cli/account.py", "if folder.resolve() in", "if folder in"),
+    "accounts add up at the least delta": ("cli/ledger.py", "delta = max(accounts[name]", "delta = min(accounts[name]"),
+    "an account is added to itself": ("cli/ledger.py", "if folder.resolve() in", "if folder in"),
     "the oldest run is watched": ("cli/watch.py", "return found[-1].parent", "return found[0].parent"),
-    "predictions replace the rows": ("cli/evaluate.py", "and out.samefile(flags", "and str(out) == str(flags"),
+    "predictions replace the rows": ("cli/model.py", "and out.samefile(rows", "and str(out) == str(rows"),
 }

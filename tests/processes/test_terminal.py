@@ -83,12 +83,12 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
         task, rounds, graph = "binary", 100, (0, 1)
         config = RunConfig()
 
-    bar = progress.Progress(told=True)
+    bar = progress.Progress()
     bar.start(Plan())  # type: ignore[arg-type]
-    bar._bar._start -= 20.0
-    bar._bar._due = 0.0
+    bar._start -= 20.0
+    bar._due = 0.0
     bar.round(RoundEvent(94, 100, 0.25, None, {}, {}, (3,)))
-    bar._bar._due, bar._bar._start = 0.0, bar._bar._start - 4.0
+    bar._due, bar._start = 0.0, bar._start - 4.0
     bar.round(RoundEvent(96, 100, None, None, {0: 0.5, 1: 0.25}, {}, ()))
     assert capsys.readouterr().err.splitlines() == [
         "round 95 of 100: test error 25.00%, 1 agent away, 20 s so far, about 1 min 40 s left",

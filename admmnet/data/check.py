@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from admmnet.data.encode import block_of, check_columns, complete, names_of_rule, refuse_text, words_of_rule
 from admmnet.data.records import Records
-from admmnet.data.rows import INTERCEPT, encoded, every, fit, names_of
+from admmnet.data.rows import INTERCEPT, Encoder, every
 from admmnet.data.schema import Numeric, Rule, Schema, said
 from admmnet.data.settings import AGENT, DataSettings
 from admmnet.data.source import Source, label_of, read_labels, with_columns, without
@@ -95,8 +95,9 @@ class Found:
 
 def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
-    X, _ = encoded(source, rows, settings, fit(source, rows, settings, discover=True).transform)
-    said = None if isinstance(X, RawRows) else swallowing(X, names_of(source, settings))
+    encoder = Encoder.of(source, rows, settings, discover=True)
+    X, _ = encoder.rows(source, rows)
+    said = None if isinstance(X, RawRows) else swallowing(X, encoder.names)
     gone = f"{source.table.left_out} records are left out by leave_out: private runs refuse the file while it has them"
     return (
         *((gone,) if source.table.left_out else ()),

@@ -14,7 +14,7 @@ from admmnet.data.encode import check_columns, refuse_text
 from admmnet.data.files import about
 from admmnet.data.memory import frame_of, frame_table, table_of, with_column
 from admmnet.data.records import Records
-from admmnet.data.rows import Fitted, check_room, deal, drawn, each, encoded, every, finished_sparse, fit, names_of
+from admmnet.data.rows import Encoder, deal, drawn, every, names_of
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
@@ -82,18 +82,18 @@ def made(
     source = read.source
     if settings.data_dependent:
         refuse_text(source.schema, source.table)
-    fitted = fit(source, read.train, settings, discover=read.whole)
+    encoder = Encoder.of(source, read.train, settings, discover=read.whole)
     parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
-    make = finished_sparse if sparse and settings.project is None and _share(source) <= sparse else encoded
-    if make is encoded:
+    stay = encoder.sparse(source, sparse)
+    if not stay:
         mine = [agent for group in groups for agent in group]
-        check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(read.test), settings)
+        encoder.check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(read.test))
     tests: Encoded | None = None
     for group in groups:
-        own = each(make, source, [parts[agent] for agent in group], settings, fitted.transform)
+        own = encoder.shards(source, [parts[agent] for agent in group], sparse=stay)
         shards = dict(zip(group, own, strict=True))
-        tests = tests or make(read.known, read.test, settings, fitted.transform)
-        records = records_of(source, fitted, settings, shards, tests)
+        tests = tests or encoder.rows(read.known, read.test, sparse=stay)
+        records = records_of(source, encoder, shards, tests)
         records = dataclasses.replace(records, counts={agent: len(part) for agent, part in parts.items()})
         if settings.record_epsilon is not None:
             records = dataclasses.replace(records, alphas=_alphas(source, parts[0], settings.record_epsilon))
@@ -112,14 +112,6 @@ def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     if not (values > 0.0).all():
         raise RequestError(f"record_epsilon = {name!r} has {values.min():g}: it must be positive in every record")
     return values
-
-
-def _share(source: Source) -> float:
-    """Share of entries that are not 0 of rows that are held sparse, else 1."""
-    if not source.features.sparse:
-        return 1.0
-    rows = source.features.numbers
-    return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))
 
 
 def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:
@@ -204,12 +196,10 @@ def tests_of(source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows
     return known, every(source), every(known)
 
 
-def records_of(
-    source: Source, fitted: Fitted, settings: DataSettings, shards: dict[int, Encoded], test: Encoded
-) -> Records:
+def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], test: Encoded) -> Records:
     """Records of encoded shards, with what is said of their encoding."""
-    read = (*source.dependent, *fitted.dependent)
-    notes = source.notes + fitted.notes
+    settings, read = encoder.settings, (*source.dependent, *encoder.dependent)
+    notes = source.notes + encoder.notes
     if read:
         notes += (
             f"read from the rows, not declared: {', '.join(read)}; no budget covers these values,"
@@ -227,11 +217,11 @@ def records_of(
         counts={agent: len(y) for agent, (_, y) in shards.items()},
         X_test=test[0],
         y_test=test[1],
-        feature_names=names_of(source, settings),
+        feature_names=encoder.names,
         preprocessing="data-dependent" if read or source.table.left_out else "public-bounds",
         notes=notes if settings.no_test else (*notes, TEST_NOTE),
-        encoding=to_table(fitted.schema) if read or not settings.named else None,
-        target=fitted.transform.target,
+        encoding=to_table(encoder.schema) if read or not settings.named else None,
+        target=encoder.target,
         labels=source.schema.classes,
         left_out=bool(source.table.left_out),
         telling=source.telling,
@@ -297,5 +287,5 @@ def load_new(
     refuse_text(source.schema, source.table)
     check_names(names_of(source, settings), tuple(features), f"{settings.data}: ")
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
-    fitted = fit(source, which, settings, discover=False)
-    return records_of(source, fitted, settings, {}, encoded(source, which, settings, fitted.transform))
+    encoder = Encoder.of(source, which, settings, discover=False)
+    return records_of(source, encoder, {}, encoder.rows(source, which))

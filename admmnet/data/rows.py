@@ -22,6 +22,7 @@ from admmnet.data.table import RawColumn, Rows, refuse
 from admmnet.errors import DataError, RequestError
 from admmnet.files import free_memory
 from admmnet.solvers.accurate import WIDE, is_sparse
+from admmnet.solvers.certificate import squared_norms
 from admmnet.types import Matrix, Vector
 
 ATTEMPTS = 100
@@ -153,82 +154,6 @@ STEP = 1 << 20
 """Numbers that are in work at a time: a whole data set is never held twice."""
 
 
-class Transform(Struct, frozen=True):
-    """A fixed map of each row by itself."""
-
-    scales: Vector | None = None  # (d,) what features are divided by
-    clip: bool = False  # whether values beyond their scale are clipped to it first
-    projection: Matrix | None = None  # (d, D) what features are multiplied by
-    target: TargetRange | None = None  # how real targets become labels; None for classes
-
-    def features(self, X: Matrix) -> Matrix:
-        """Features (m, D) of encoded rows (m, d), without an intercept and not scaled to norm 1."""
-        if self.scales is not None:
-            X = np.clip(X, -self.scales, self.scales) / self.scales if self.clip else X / self.scales
-        return X if self.projection is None else X @ self.projection
-
-    def labels(self, y: Vector) -> Vector:
-        """Labels (m,)."""
-        return y if self.target is None else self.target.scaled(y)
-
-
-class Fitted(Struct, frozen=True):
-    """A transform with what it was made from."""
-
-    transform: Transform
-    schema: Schema  # the source's, with scales and centre filled in
-    dependent: tuple[str, ...]  # what was read from the rows
-    notes: tuple[str, ...]  # what was done by public numbers, to show once
-
-
-def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) -> Fitted:
-    """Make the transform of a request.
-
-    Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
-    """
-    schema, d = source.schema, len(source.features.names)
-    scales, target, projection = None, None, None
-    read: list[str] = []
-    notes: list[str] = []
-
-    def reads(what: str, flag: str, key: str) -> None:
-        if not discover:
-            raise RequestError(
-                f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the rows"
-                " of these records"
-            )
-        read.append(what)
-
-    if settings.normalise == "public" or (settings.normalise == "columns" and schema.scales):
-        scales = _widened(schema.scales, source) if schema.scales else _bounds(source)
-        notes.append("features are divided by declared bounds, which are public")
-    elif settings.normalise == "columns":
-        reads("largest absolute values of the features", "--normalise columns", "scales")
-        scales = _largest(source, train)
-        schema = replace(schema, scales=tuple(scales.tolist()))
-    if schema.targets is not None:
-        low, high = schema.targets
-        given = parse_centre(settings.centre)
-        centre = given if isinstance(given, float) else schema.centre
-        if centre is not None:
-            notes.append(f"targets are centred at {centre:g}, a public number")
-        elif given == "mean":
-            reads("mean of the targets", "--centre mean", "centre")
-            centre = float(np.mean(source.y[train]))
-        schema = replace(schema, centre=centre)
-        target = target_of(low, high, centre)
-    elif settings.centre is not None or schema.centre is not None:
-        raise RequestError(f"--centre goes with real targets; the labels of {source.name} are classes: drop it")
-    if settings.project is not None:
-        projection = _projection(d, settings.project, settings.data_seed)
-        notes.append(
-            f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
-            f" {settings.data_seed}, which is public"
-        )
-    made = Transform(scales, settings.normalise == "public", projection, target)
-    return Fitted(made, schema, tuple(read), tuple(notes))
-
-
 def target_of(low: float, high: float, centre: float | None) -> TargetRange:
     """How targets of a public range become labels; the centre is its middle unless one is given."""
     centre = (low + high) / 2 if centre is None else centre
@@ -296,8 +221,6 @@ ALL_ZERO = "every feature is zero, so the row cannot have norm 1; leave --no-int
 TOO_LARGE = "a feature is too large for a float64; clip the columns by low and high in [data.schema]"
 TOGETHER = 1 << 15
 """Numbers of small shards that are made in one array: memory is then taken, and given back, in large pieces."""
-Make = Callable[[Source, Rows, DataSettings, Transform], tuple[Any, Vector]]
-"""``encoded``, ``finished`` or ``finished_sparse``."""
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
 _ROUNDING = 1e-6  # above 1: norms of rows that were scaled in float32
 
@@ -319,100 +242,147 @@ def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
 
 
 def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
-    """Feature names as in `finished`."""
+    """Names of the features of rows, the constant one included."""
     names = source.features.names
     if settings.project is not None:
         names = tuple(f"p{k + 1}" for k in range(settings.project))
     return names if settings.no_intercept else (*names, INTERCEPT)
 
 
-def finished(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Matrix, Vector]:
-    """Encode some rows, scaled to norm 1, with their labels.
+class Encoder(Struct, frozen=True):
+    """A fixed map of encoded records to rows, each by itself, and what it was made from."""
 
-    Rows are encoded some thousand at a time, so that next to the result little is held.
-    """
-    X = np.empty((len(which), len(names_of(source, settings))))
-    if not settings.no_intercept:
-        X[:, -1] = 1.0
-    for piece in steps(len(which), len(source.features.names)):
-        features = transform.features(source.features.take(which[piece]))
-        X[piece, : features.shape[1]] = features
-        to_norm_1(X[piece], which[piece], source, settings)
-    return X, np.ascontiguousarray(transform.labels(source.y[which]))
+    schema: Schema  # the source's, with scales and centre filled in
+    settings: DataSettings
+    names: tuple[str, ...]  # of the features of a row, the constant one included
+    scales: Vector | None = None  # (d,) what features are divided by
+    projection: Matrix | None = None  # (d, D) what features are multiplied by
+    target: TargetRange | None = None  # how real targets become labels; None for classes
+    dependent: tuple[str, ...] = ()  # what was read from the rows
+    notes: tuple[str, ...] = ()  # what was done by public numbers, to show once
 
+    @classmethod
+    def of(cls, source: Source, train: Rows, settings: DataSettings, *, discover: bool) -> Encoder:
+        """Make the encoder of a request.
 
-def finished_sparse(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
-    """As `finished`, but X is a scipy CSR array, and rows that are held so never become dense."""
-    from scipy.sparse import csr_array, vstack
+        Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
+        """
+        schema, d = source.schema, len(source.features.names)
+        scales, target, projection = None, None, None
+        read: list[str] = []
+        notes: list[str] = []
 
-    y = np.ascontiguousarray(transform.labels(source.y[which]))
-    if not source.features.sparse:
-        pieces = (which[piece] for piece in steps(len(which), len(source.features.names)))
-        return vstack([csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"), y
-    X = source.features.numbers[which].astype(np.float64)
-    if transform.scales is not None:
-        limit = transform.scales[X.indices]
-        X.data = (np.clip(X.data, -limit, limit) if transform.clip else X.data) / limit
-    if not settings.no_intercept:
-        X = with_intercept(X)
-    to_norm_1(X, which, source, settings)
-    return X, y
+        def reads(what: str, flag: str, key: str) -> None:
+            if not discover:
+                raise RequestError(
+                    f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the "
+                    "rows of these records"
+                )
+            read.append(what)
 
+        if settings.normalise == "public" or (settings.normalise == "columns" and schema.scales):
+            scales = _widened(schema.scales, source) if schema.scales else _bounds(source)
+            notes.append("features are divided by declared bounds, which are public")
+        elif settings.normalise == "columns":
+            reads("largest absolute values of the features", "--normalise columns", "scales")
+            scales = _largest(source, train)
+            schema = replace(schema, scales=tuple(scales.tolist()))
+        if schema.targets is not None:
+            low, high = schema.targets
+            given = parse_centre(settings.centre)
+            centre = given if isinstance(given, float) else schema.centre
+            if centre is not None:
+                notes.append(f"targets are centred at {centre:g}, a public number")
+            elif given == "mean":
+                reads("mean of the targets", "--centre mean", "centre")
+                centre = float(np.mean(source.y[train]))
+            schema = replace(schema, centre=centre)
+            target = target_of(low, high, centre)
+        elif settings.centre is not None or schema.centre is not None:
+            raise RequestError(f"--centre goes with real targets; the labels of {source.name} are classes: drop it")
+        if settings.project is not None:
+            projection = _projection(d, settings.project, settings.data_seed)
+            notes.append(
+                f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
+                f" {settings.data_seed}, which is public"
+            )
+        names = names_of(source, settings)
+        return cls(schema, settings, names, scales, projection, target, tuple(read), tuple(notes))
 
-def with_intercept(X: Any) -> Any:
-    """Rows (n, d), dense or CSR, with a constant 1 at their end, a copy."""
-    ones = np.ones((X.shape[0], 1))
-    if not is_sparse(X):
-        return np.hstack([X, ones])
-    from scipy.sparse import csr_array, hstack
+    def sparse(self, source: Source, share: float = 0.0) -> bool:
+        """Whether rows that are held in CSR form stay so: they are wide, which is public, or few entries are not 0.
 
-    return csr_array(hstack([X, ones], format="csr"))
+        ``share`` is the largest share of these entries; at the agents of a network no entry decides.
+        """
+        if not source.features.sparse or self.settings.project is not None:
+            return False
+        numbers = source.features.numbers
+        few = share > 0.0 and numbers.nnz / max(numbers.shape[0] * numbers.shape[1], 1) <= share
+        return few or len(self.names) >= WIDE
 
+    def check_room(self, source: Source, rows: int) -> None:
+        """Refuse so many dense rows of a source, before they are made, if they do not fit into free memory.
 
-def each(
-    make: Make, source: Source, parts: Sequence[Rows], settings: DataSettings, transform: Transform
-) -> Iterator[tuple[Any, Vector]]:
-    """Make each of the parts in turn; small dense ones, whose rows are made each by itself, are views of one array."""
-    alone = source.features.measured or settings.project is not None or stays_sparse(source, settings)
-    width = TOGETHER if alone or make is not encoded else len(names_of(source, settings))
-    places = np.cumsum(list(map(len, parts))) * width // TOGETHER
-    for _, some in groupby(zip(places.tolist(), parts, strict=True), key=itemgetter(0)):
-        own = [part for _, part in some]
-        X, y = make(source, np.concatenate(own), settings, transform)
-        cuts = np.cumsum(list(map(len, own)))[:-1]
-        yield from zip(np.split(X, cuts), np.split(y, cuts), strict=True) if len(cuts) else [(X, y)]
+        A RequestError names n, d and the memory, and what helps.
+        """
+        width, free = len(self.names), free_memory()
+        needed = 10.0 * rows * width  # a quarter for what is made of them
+        if needed > free:
+            raise RequestError(
+                f"{source.name}: {rows:,} dense rows of d = {width:,} features take {needed / 1e9:.1f} GB, and "
+                f"{free / 1e9:.1f} GB are free: give .libsvm (sparse from d = {WIDE:,} on) or "
+                "--project D"
+            )
 
+    def rows(self, source: Source, which: Rows, *, sparse: bool = False) -> tuple[Any, Vector]:
+        """Encode some records, scaled to norm 1, with their labels: dense, CSR, or raw where they will be measured.
 
-def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
-    """As `finished`; CSR where rows are held so and have `WIDE` features, raw where their encoding will be measured."""
-    check_room(source, len(which), settings)
-    if source.features.measured:
-        return source.features.raw(which, len(names_of(source, settings))), np.ascontiguousarray(
-            transform.labels(source.y[which])
-        )
-    make = finished_sparse if stays_sparse(source, settings) else finished
-    return make(source, which, settings, transform)
+        CSR rows are those that are held so, and wide or to stay ``sparse``. Dense ones are made some thousand at a
+        time, so that next to the result little is held.
+        """
+        features, settings = source.features, self.settings
+        y = np.ascontiguousarray(source.y[which] if self.target is None else self.target.scaled(source.y[which]))
+        if features.sparse and (sparse or self.sparse(source)):
+            return self._csr(source, which), y
+        self.check_room(source, len(which))
+        if features.measured:
+            return features.raw(which, len(self.names)), y
+        X = np.empty((len(which), len(self.names)))
+        if not settings.no_intercept:
+            X[:, -1] = 1.0
+        for piece in steps(len(which), len(features.names)):
+            part = features.take(which[piece])
+            if self.scales is not None:
+                part = self._divided(part, self.scales)
+            part = part if self.projection is None else part @ self.projection
+            X[piece, : part.shape[1]] = part
+            to_norm_1(X[piece], which[piece], source, settings)
+        return X, y
 
+    def _csr(self, source: Source, which: Rows) -> Any:
+        from scipy.sparse import csr_array, hstack
 
-def stays_sparse(source: Source, settings: DataSettings) -> bool:
-    """Whether rows of a source are CSR at the agents of a network: a public number decides, no entry does."""
-    held = source.features.sparse and settings.project is None
-    return held and len(names_of(source, settings)) >= WIDE
+        X = source.features.numbers[which].astype(np.float64)
+        if self.scales is not None:
+            X.data = self._divided(X.data, self.scales[X.indices])
+        if not self.settings.no_intercept:
+            X = csr_array(hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+        to_norm_1(X, which, source, self.settings)
+        return X
 
+    def _divided(self, values: Any, by: Vector) -> Any:
+        """Values by their scales; public ones are bounds, to which they are clipped first."""
+        return (np.clip(values, -by, by) if self.settings.normalise == "public" else values) / by
 
-def check_room(source: Source, rows: int, settings: DataSettings) -> None:
-    """Refuse so many rows of a source, before they are made, if they are dense and do not fit into free memory.
-
-    A RequestError names n, d and the memory, and what helps.
-    """
-    width, free = len(names_of(source, settings)), free_memory()
-    needed = 10.0 * rows * width  # a quarter for what is made of them
-    if needed > free and not stays_sparse(source, settings):
-        raise RequestError(
-            f"{source.name}: {rows:,} dense rows of d = {width:,} features take {needed / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB are free: give .libsvm (sparse from d = {WIDE:,} on) or "
-            "--project D"
-        )
+    def shards(self, source: Source, parts: Sequence[Rows], *, sparse: bool) -> Iterator[tuple[Any, Vector]]:
+        """Make each part in turn; small dense ones, whose rows are made each by itself, are views of one array."""
+        alone = source.features.measured or self.projection is not None or sparse
+        places = np.cumsum(list(map(len, parts))) * (TOGETHER if alone else len(self.names)) // TOGETHER
+        for _, some in groupby(zip(places.tolist(), parts, strict=True), key=itemgetter(0)):
+            own = [part for _, part in some]
+            X, y = self.rows(source, np.concatenate(own), sparse=sparse)
+            cuts = np.cumsum(list(map(len, own)))[:-1]
+            yield from zip(np.split(X, cuts), np.split(y, cuts), strict=True) if len(cuts) else [(X, y)]
 
 
 def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> None:
@@ -457,5 +427,4 @@ def divide(X: Any, by: Vector) -> None:
 def norms(X: Any) -> Vector:
     """2-norm of every row, dense or CSR."""
     with np.errstate(over="ignore"):
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() if is_sparse(X) else np.einsum("ij,ij->i", X, X)
-        return np.asarray(np.sqrt(squares))
+        return np.asarray(np.sqrt(squared_norms(X)))

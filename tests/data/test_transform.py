@@ -146,11 +146,10 @@ def test_small_pieces_make_the_same_rows(npz: str, monkeypatch: pytest.MonkeyPat
         {"normalise": "public", "schema": {"scales": [1, 8, 9, 1, 2]}},
     ],
 )
-@pytest.mark.parametrize("form", ["svm", "npz"])
-def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], write: Write, npz: str) -> None:
+def test_sparse_rows_are_the_dense_ones(others: dict[str, Any], write: Write) -> None:
     entries = [" ".join(f"{k + 1}:{v!r}" for k, v in enumerate(x) if v) for x in X.tolist()]
     svm = write("t.svm", "\n".join(f"{y} {line}" for y, line in zip(Y.tolist(), entries, strict=True)))
-    request = DataSettings(data=svm if form == "svm" else npz, features=5, **others)
+    request = DataSettings(data=svm, features=5, **others)
     dense, slim = (load(request, 1, [0], sparse=share) for share in (0.0, 1.0))
     for found, expected in (
         (slim.shards[0], dense.shards[0]),
@@ -179,7 +178,7 @@ def test_rows_stay_sparse_from_a_public_width_on_and_dense_ones_must_fit(
     monkeypatch.setattr(transform, "free_memory", lambda: needed - 1.0)
     load(slim, 2, [0, 1])
     with monkeypatch.context() as patch:
-        patch.setattr(transform, "finished", lambda *_: pytest.fail("rows were made"))
+        patch.setattr(transform, "to_norm_1", lambda *_: pytest.fail("rows were made"))
         told = rf"200.libsvm: 6 dense rows of d = {WIDE - 1:,} features take 0.0 GB, and .*from d = {WIDE:,} on"
         with pytest.raises(RequestError, match=told):
             load(dense, 2, [0, 1])

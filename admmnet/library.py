@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.predict.model import Model
     from admmnet.privacy.ledger.audit import VerifiedLedger
-    from admmnet.record import forms
     from admmnet.running.events import OnRound
     from admmnet.running.loading import Loader
     from admmnet.running.plan import Plan
@@ -58,13 +57,6 @@ class RunResult:
     folder: Path
     summary: RunSummary
     theta: Matrix = field(repr=False)
-
-    @classmethod
-    def of(cls, folder: Path, summary: forms.Summary, theta: Matrix) -> RunResult:
-        """Return the result of a run from its folder, its summary, and its vectors."""
-        import msgspec
-
-        return cls(folder, RunSummary(msgspec.to_builtins(summary), folder), theta)
 
     @property
     def ledgers(self) -> tuple[VerifiedLedger, ...]:
@@ -281,8 +273,11 @@ def run(
     RunError
         If a solve misses its certificate, steps run away, or a ledger cannot be written.
     """
+    from msgspec import to_builtins
+
     from admmnet.running.arguments import Arguments
     from admmnet.running.loop import perform
 
     asked = Arguments(shards, X, y, data, test, schema, graph, scaled, kinds, loader, on_start, on_round)
-    return RunResult.of(*perform(config, settings, asked, world, stoppable=stoppable, debug=debug))
+    folder, summary, theta = perform(config, settings, asked, world, stoppable=stoppable, debug=debug)
+    return RunResult(folder, RunSummary(to_builtins(summary), folder), theta)

@@ -21,7 +21,6 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
-from admmnet.privacy.ledger.lines import NOTHING
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.resume import begun_at
 from admmnet.transport import World
@@ -169,16 +168,6 @@ def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["no_test"] or (values["test"] is not None and not DataSettings(data=str(values["data"])).named):
         dealt["test"] = "nothing drawn"  # whatever file the errors are measured on
     return dealt
-
-
-def opening_notes(accounts: Collection[AccountFile]) -> tuple[str, ...]:
-    """What a new account takes from now on, where that is not everything."""
-    if not any(one.place == NOTHING and one.filter and one.filter.order is None for one in accounts):
-        return ()
-    return (
-        "the account is new and adds up mu^2: later runs on it may not have sampled batches, or noise in the objective "
-        "of a loss whose slopes have both signs; --account-order opens one for all",
-    )
 
 
 def check_gaussian(account: AccountFile, method: Method, agent: int, target: Target, *, asked: bool) -> None:

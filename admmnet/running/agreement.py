@@ -75,7 +75,7 @@ def agreed(
             ).of_all()
     if given is None or given.whole:
         return None
-    return set().union(*(_owned(rank, answer) for rank, answer in enumerate(answers)))
+    return set().union(*(answer["own"] for answer in answers))
 
 
 def _digest(value: Any) -> str:
@@ -110,46 +110,25 @@ def _shapes(kind: str, piece: Any) -> Iterator[Any]:
 
 def _contents(kind: str, pieces: Any) -> str:
     """Digest of records, whatever arrays hold them; what is no number, text or truth value counts by its type."""
-    found = hashlib.sha256()
-    for piece in pieces:
-        for part in piece if kind == "arrays" else [piece]:
-            for column in _columns(part):
-                found.update(_bytes(column))
+    found, plain = hashlib.sha256(), (int, float, str, bool, bytes)
+    for part in (part for piece in pieces for part in (piece if kind == "arrays" else [piece])):
+        columns: list[Any] = [part]
+        if hasattr(part, "tocsr"):
+            rows = part.tocsr()
+            columns = [rows.data, rows.indices, rows.indptr]
+        elif (frame := frame_of(part)) is not None and len(frame.shape) == 2:
+            columns = [frame.get_column(name).to_numpy() for name in frame.columns]
+        for column in columns:
+            try:
+                array = np.asarray(column)
+            except Exception:  # of lists of many lengths, or what only seems to be an array: refused when it is read
+                array = np.asarray(type(column).__name__)
+            if array.dtype.kind in "biuf":
+                found.update(np.ascontiguousarray(array, dtype=np.float64).tobytes())
+                continue
+            words = (repr(one) if isinstance(one, plain) else type(one).__name__ for one in array.ravel().tolist())
+            found.update("\0".join(words).encode(errors="backslashreplace"))
     return found.hexdigest()
-
-
-def _columns(part: Any) -> Iterator[Any]:
-    if hasattr(part, "tocsr"):
-        rows = part.tocsr()
-        yield from (rows.data, rows.indices, rows.indptr)
-    elif (frame := frame_of(part)) is not None and len(frame.shape) == 2:
-        yield from (frame.get_column(name).to_numpy() for name in frame.columns)
-    else:
-        yield part
-
-
-def _bytes(column: Any) -> bytes:
-    try:
-        array = np.asarray(column)
-    except Exception:  # of lists of many lengths, or what only seems to be an array: refused when it is read
-        return type(column).__name__.encode()
-    if array.dtype.kind in "biuf":
-        return np.ascontiguousarray(array, dtype=np.float64).tobytes()
-    plain = (int, float, str, bool, bytes)
-    return "\0".join(
-        repr(value) if isinstance(value, plain) else type(value).__name__ for value in array.ravel().tolist()
-    ).encode(errors="backslashreplace")
-
-
-def _owned(rank: int, answer: Any) -> list[int]:
-    """Agents of whom a process says that it has shards; hosts of their own may say anything, or be lost."""
-    own = answer.get("own") if isinstance(answer, Mapping) else None
-    if not isinstance(own, list) or not all(type(agent) is int and agent >= 0 for agent in own):
-        raise RequestError(
-            f"process {rank} does not say which agents it has shards of: give it shards={{agent: (X, y)}} and the same "
-            "version, as all others"
-        ).of_all()
-    return own
 
 
 def numbered(known: set[int], agents: int | None, *, named: bool) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import cache, partial
 from pathlib import Path
 
@@ -59,11 +59,8 @@ def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
 
 
 def _model(plan: Plan, theta: Matrix) -> bytes:
-    return run_folder.model_bytes(theta, plan.data.feature_names, _names(plan))
-
-
-def _names(plan: Plan) -> Sequence[str]:
-    return plan.data.labels if plan.data.task == "classes" else ()
+    names = plan.data.labels if plan.data.task == "classes" else ()
+    return run_folder.model_bytes(theta, plan.data.feature_names, names)
 
 
 def write_end(
@@ -77,7 +74,7 @@ def write_end(
     files = {"model.npz": _model(plan, theta)}
     deviation = plan.method.deviation()
     if deviation is not None:
-        classes = len(_names(plan))  # of each number of the consensus, in its shape
+        classes = len(plan.data.labels) if plan.data.task == "classes" else 0  # of each number, in the model's shape
         files["noise.npy"] = run_folder.npy_bytes(deviation.reshape(classes, -1) if classes else deviation)
     last = run_folder.last_files(folder, files, summary)
     if transport.world.start is None or transport.world.shared_folder:

@@ -15,12 +15,12 @@ from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
-from admmnet.running.accounts import delta_of, deltas_of, open_accounts, opening_notes, records_of
+from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
 from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located, schedule_of
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
 from admmnet.running.plan import Plan, decide
-from admmnet.running.precheck import host_notes, journal_note, notes_of, precheck, require_room, source_note
+from admmnet.running.precheck import journal_note, notes_of, precheck, require_room
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
@@ -121,8 +121,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
             trouble = faults_of(faults, settings, schedule, graph, run.seed)
         failing.pop_all()  # the accounts stay open
-    notes = notes_of(settings, data, simulation=simulation, seeded=run.seeded)
-    notes += (*opening_notes(accounts.values()), *source_note(settings))
-    notes += (*host_notes(len(set(machines))), *(trouble.notes() if trouble else ()))
+    known = accounts.values(), len(set(machines))
+    notes = notes_of(settings, data, *known, simulation=simulation, seeded=run.seeded)
+    notes += (*(trouble.notes() if trouble else ()),)
     made = holders, method, agents, contracts, accounts, trouble, prologue
     return Plan(config, request, settings, graph, data, *made, notes, (*said, *prologue.notes, *method.notes()))

@@ -8,7 +8,7 @@ of its round is charged or sent.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -39,7 +39,7 @@ from admmnet.running.party import Node
 from admmnet.running.plan import Plan
 from admmnet.transport import Transport, World
 from admmnet.transport.collective import share
-from admmnet.types import BEFORE, Total, Vector
+from admmnet.types import BEFORE
 from admmnet.version import __version__
 
 
@@ -81,24 +81,20 @@ class Journal:
         self._settings: dict[str, str] = {}
         self._size = 0
         self._places: dict[int, list[Place]] = {}
-        found: list[tuple[Record, Place, int]] = []
+        found: list[tuple[Record, Place]] = []
         for path in journals(folder):
             for record, start, end in read_records(path):
                 self._size = end if path == self.path else self._size
-                found.append((self._kept(record), Place(path, start), end))
-        if len({place.path for _, place, _ in found}) > 1:  # of processes that all begin their rounds again
-            found.sort(key=lambda one: _start_of(one[0]))
-        for record, place, _ in found:
+                if isinstance(record, Round):  # of answers it is kept in memory alone that there are some
+                    for said in record.agents.values():
+                        said.answers = said.answers[:1] and [Answered(b"", "no")]
+                    record.heard = record.heard and Heard(record.heard.round)
+                found.append((record, Place(path, start)))
+        if len({place.path for _, place in found}) > 1:  # of processes that all begin their rounds again
+            found.sort(key=lambda one: getattr(one[0], "start", 0))
+        for record, place in found:
             self._fold(record, place)
-        self._start = 1 + max((_start_of(record) for record, _, _ in found), default=0)
-
-    def _kept(self, record: Record) -> Record:
-        """What is kept of a record in memory: of answers alone that there are some."""
-        if isinstance(record, Round):
-            for said in record.agents.values():
-                said.answers = said.answers[:1] and [Answered(b"", "no")]
-            record.heard = record.heard and Heard(record.heard.round)
-        return record
+        self._start = 1 + max((getattr(record, "start", 0) for record, _ in found), default=0)
 
     def _fold(self, record: Record, place: Place) -> None:
         """Take in a record."""
@@ -203,15 +199,6 @@ class Journal:
                 self.write(Round(agent.ledger.charged, {agent.id: said}))
             self.broken = False
 
-    def hear(self, round: int, vectors: Mapping[int, Vector]) -> None:
-        """Keep what was heard in a round; agents of one folder all play it again, and hear it again."""
-
-    def summed(self, round: int, total: Total | None) -> None:
-        """Keep the sum of a round, likewise."""
-
-    def measured(self, stage: int, text: str, lost: list[str]) -> None:
-        """Keep what a stage has told, likewise."""
-
     def write(self, record: Record) -> None:
         """Have a record on the disk; RunError if the disk refuses."""
         if self.run is None and not isinstance(record, Run):
@@ -268,10 +255,6 @@ def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
     if own is None:
         journal.check({"settings": settings_digest(plan.config), "admmnet": __version__})
     return journal
-
-
-def _start_of(record: Record) -> int:
-    return record.start if isinstance(record, Round | Cut) else 0
 
 
 def _said(agent: Node) -> Said:

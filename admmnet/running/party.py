@@ -21,7 +21,7 @@ from admmnet.methods.blame import asking, defined
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.radius import MOST, clip_rows
-from admmnet.types import Matrix, Total, Vector
+from admmnet.types import Matrix, Vector
 
 AT_ONCE = 2048
 """Agents whose questions are answered at once: what that takes besides the answers stays in cache."""
@@ -211,42 +211,37 @@ class Party:
                 question: Any = ask.questions[row]
                 asks.append(Ask(question, () if reserve is None else (placed(reserve, row),)))
             carried, repeated = answer_rows(doors, asks, round, None if ask.vectors is None else ask.vectors[some])
-            self._raise(carried, some, round)
-            found: dict[int, tuple[Any, Any]] = {}
+            failed = {part.places[row]: error for part, one in carried for row, error in one.failed.items()}
+            if failed:
+                agent, error = self.agents.ids[some[min(failed)]], failed[min(failed)]
+                raise RunError(f"agent {agent}, round {round}: {error}") if isinstance(error, RunError) else error
+            found: list[tuple[Any, Any, Any]] = []  # rows, what they said, and the public vectors of their questions
             for part, one in carried:
                 rows_of = some[part.places]
                 refused[rows_of] = False
                 shown = getattr(part.question, "here", None) if part.rows is None else part.rows
                 if isinstance(one.values, np.ndarray) and one.values.ndim == 2:
-                    value, said[rows_of] = _room(value, one.values[0]), True
-                    value[rows_of] = one.values
-                    used = _shown(used, rows_of, shown)
+                    found.append((rows_of, one.values, shown))
                     continue
-                for row, (place, own) in enumerate(zip(part.places, one.values, strict=True)):
+                for row, (where, own) in enumerate(zip(rows_of.tolist(), one.values, strict=True)):
                     if own is not None and (np.ndim(own) or own):
-                        found[place] = own, shown if shown is None or shown.ndim == 1 else shown[row]
+                        found.append((where, own, shown if shown is None or shown.ndim == 1 else shown[row]))
             for place, answer in repeated.items():
                 refused[some[place]] = answer is REFUSED
                 if isinstance(answer, Released):
-                    found[place] = answer.value, getattr(answer.used, answer.used.free or "here", None)
-            for place, (own, shown) in found.items():
-                row = some[place]
-                said[row] = True
+                    shown = getattr(answer.used, answer.used.free or "here", None)
+                    found.append((some[place], answer.value, shown))
+            for where, own, shown in found:
+                said[where] = True
                 if np.ndim(own):
-                    value = _room(value, own)
-                    value[row] = own
-                used = _shown(used, row, shown)
+                    value = value if value.shape[1] else np.zeros((len(rows), own.shape[-1]), dtype=own.dtype)
+                    value[where] = own
+                if shown is not None and np.shape(shown)[-1] == used.shape[1]:  # else it is no model's
+                    used[where] = shown
         if places.size and isinstance(ask.questions[places[0]], GATES):
             self.asked[self._rows] += rows & ~refused
             self.yes[self._rows] += said
         return Told(value if value.shape[1] else np.zeros_like(self.agents.theta), said, refused, used)
-
-    def _raise(self, carried: Sequence[Any], some: NDArray[np.intp], round: int) -> None:
-        """Raise the first failure of a measurement, with its agent."""
-        failed = {part.places[row]: error for part, one in carried for row, error in one.failed.items()}
-        for place in sorted(failed)[:1]:
-            agent, error = self.agents.ids[some[place]], failed[place]
-            raise RunError(f"agent {agent}, round {round}: {error}") if isinstance(error, RunError) else error
 
     def absorb(self, vectors: Mapping[int, Vector]) -> Came | None:
         """Take in what was said; ``vectors`` are those of other processes' agents."""
@@ -257,10 +252,6 @@ class Party:
         came = agents.absorb(said, vectors)
         self.method.update(agents, came)
         return came
-
-    def receive(self, total: Total | None) -> None:
-        """Take in the round's sum."""
-        self.method.receive(self.agents, total)
 
     def count(self, messages: NDArray[Any], size: int) -> None:
         """Book messages, so many of each agent of the start, of so many numbers."""
@@ -279,15 +270,3 @@ class Party:
         """What the method adds to the summary; in simulations from what the first door keeps, too."""
         door = self.nodes[0].door
         return self.method.closing(self.agents, door.secret.kept if door.simulated else None)
-
-
-def _shown(used: Matrix, rows: Any, shown: Any) -> Matrix:
-    """Public vectors of questions with those of some rows in their place; what has another shape is no model's."""
-    if shown is not None and np.shape(shown)[-1] == used.shape[1]:
-        used[rows] = shown
-    return used
-
-
-def _room(values: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
-    """Rows of zeros like a first one, where there is none yet."""
-    return values if values.shape[1] or not first.size else np.zeros((len(values), first.size), dtype=first.dtype)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from inspect import getsource
 from pathlib import Path
@@ -23,6 +23,8 @@ from admmnet.methods.agents import AgentPlan, Asks, check_vector, placed
 from admmnet.methods.base import Method
 from admmnet.methods.blame import asking, blaming, defined
 from admmnet.methods.settings import MethodSettings
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.lines import NOTHING
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.record.journal import journals
 from admmnet.running.loading import Holders
@@ -103,45 +105,48 @@ def precheck(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) 
                     raise RequestError(f"{place}: {error}" if place else str(error)) from None
 
 
-def host_notes(hosts: int) -> tuple[str, ...]:
-    """Note on readers of the network where ranks are on several hosts."""
-    if hosts == 1:
-        return ()
-    return (f"the ranks span {hosts} hosts: MPI sends everything in clear, and anyone on the network can read it",)
-
-
-def source_note(settings: MethodSettings) -> tuple[str, ...]:
-    """Which source a method from outside has, and whether others can go on with it."""
-    kind, name = settings.chosen_method, settings.algorithm
-    if name in METHODS.own:
-        return ()
-    try:
-        source = f"the source of {name} has sha256 {sha256(getsource(kind).encode()).hexdigest()}"
-    except (OSError, TypeError):  # typed into a shell
-        source = f"the source of {name} is not known"
-    alone = "" if METHODS.importable(name) else "; no other process can import it, or resume this run"
-    return (source + alone,)
-
-
-def notes_of(settings: MethodSettings, data: Records, *, simulation: bool, seeded: bool) -> tuple[str, ...]:
-    """What settings and data make worth knowing."""
+def notes_of(
+    settings: MethodSettings,
+    data: Records,
+    accounts: Collection[AccountFile],
+    hosts: int,
+    *,
+    simulation: bool,
+    seeded: bool,
+) -> tuple[str, ...]:
+    """What settings, data, new accounts and the number of hosts make worth knowing."""
     notes = [*data.notes, *(data.telling if simulation else ())]
-    if not settings.budgeted:
-        return tuple(notes)
     own = own_delta(data.counts.values())
-    deltas = {i: PrivacySettings.budget_of(settings, i)[1] for i in data.counts}
-    loose = [i for i, count in data.counts.items() if is_loose(deltas[i], count, own)]
+    deltas = {i: PrivacySettings.budget_of(settings, i)[1] for i in data.counts if settings.budgeted}
+    loose = [i for i in deltas if is_loose(deltas[i], data.counts[i], own)]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
             f"{deltas[loose[0]]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
             "record could satisfy it"
         )
-    if settings.accountant == "published":
+    if settings.budgeted and settings.accountant == "published":
         notes.append(
             "noise is calibrated by the paper's arithmetic, which is partly wrong: "
             "read epsilon_proven; --accountant proven calibrates by it"
         )
-    if seeded:
+    if settings.budgeted and seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
+    if any(one.place == NOTHING and one.filter and one.filter.order is None for one in accounts):
+        notes.append(
+            "the account is new and adds up mu^2: later runs on it may not have sampled batches, or noise in the "
+            "objective of a loss whose slopes have both signs; --account-order opens one for all"
+        )
+    name = settings.algorithm
+    if name not in METHODS.own:  # which source it has, and whether others can go on with it
+        try:
+            source = f"has sha256 {sha256(getsource(settings.chosen_method).encode()).hexdigest()}"
+        except (OSError, TypeError):  # typed into a shell
+            source = "is not known"
+        alone = "" if METHODS.importable(name) else "; no other process can import it, or resume this run"
+        notes.append(f"the source of {name} {source}{alone}")
+    if hosts > 1:
+        notes.append(
+            f"the ranks span {hosts} hosts: MPI sends everything in clear, and anyone on the network can read it"
+        )
     return tuple(notes)

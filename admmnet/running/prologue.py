@@ -50,30 +50,37 @@ def run_prologue(
     if plan.data.encoding is not None and not plan.prologue.writes and is_writer(transport):
         write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})
     found, lost, names = known
-    encoded = found.encoding is None
-    if found and not plan.prologue.stages:
-        _write(plan, transport, folder, found)
+    host: HostJournal | None = (
+        None if journal is None or transport.world.start is None else transport.world.start.journal
+    )
+    encoded, holders = found.encoding is None, {id(holder): holder for holder, _ in plan.holders.values()}.values()
+    if found and not plan.prologue.stages and is_writer(transport):
+        write_found(folder, plan.data.encoding, found)
     stages = plan.prologue.stages[len(found.stages) :]
     for stage in stages:
         if isinstance(stage, WhitenStage) and not encoded:
-            _encode(plan, found)
+            assert found.encoding is not None
+            for holder in holders:
+                holder.encode(found.encoding)
             encoded = True
         if stage.number not in lost:
             found = _asked(plan, stage, found, transport, party, attempts, journal)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             names.append(stage.name)
-        _write(plan, transport, folder, found)
-        if journal is not None:
-            journal.measured(stage.number, found.text, names)
+        if is_writer(transport):
+            write_found(folder, plan.data.encoding, found)
+        if host is not None:
+            host.measured(stage.number, found.text, names)
     if stages or (found and not plan.prologue.stages):
         _same(transport.world, found)
-    if journal is not None:
-        journal.measured(-1, found.text, names)
-    if not encoded:
-        _encode(plan, found)
-    if found.whitening is not None:
-        for holder in {id(holder): holder for holder, _ in plan.holders.values()}.values():
+    if host is not None:
+        host.measured(-1, found.text, names)
+    for holder in holders:
+        if not encoded:
+            assert found.encoding is not None
+            holder.encode(found.encoding)
+        if found.whitening is not None:
             holder.whiten(found.whitening, found.source)
     shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
     data = dataclasses.replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test))
@@ -89,7 +96,9 @@ def known_before(
 
     Agents of one folder ask all stages again, and are told the same. RequestError if the folder lacks what was found.
     """
-    new, start = _beginning(plan), transport.world.start
+    new, start, taken = Found(plan.prologue.encoding), transport.world.start, plan.prologue.taken
+    if taken is not None:
+        new = replace(new, whitening=taken.whitening, source=taken.source, encoding_from=taken.digest)
     lost = {stage.number for stage in plan.prologue.stages if journal is not None and stage.number in journal.void}
     host: HostJournal | None = None if start is None or plan.config.seeded else start.journal
     if start is None or host is None:
@@ -119,20 +128,6 @@ def known_before(
     return here, lost, known.lost
 
 
-def _beginning(plan: Plan) -> Found:
-    """What is known before the first sum."""
-    encoding, taken = plan.prologue.encoding, plan.prologue.taken
-    if taken is None:
-        return Found(encoding)
-    return Found(encoding, taken.whitening, taken.source, encoding_from=taken.digest)
-
-
-def _write(plan: Plan, transport: Transport, folder: Path, found: Found) -> None:
-    """Have what was found on the disk before anything else is asked."""
-    if is_writer(transport):
-        write_found(folder, plan.data.encoding, found)
-
-
 def _same(world: World, found: Found) -> None:
     """See that all have found the same: else a total was changed on the way."""
     digests = {i: said for i, said in enumerate(share(world, found.digest, "found")) if said}
@@ -140,12 +135,6 @@ def _same(world: World, found: Found) -> None:
         wrong = min(digests, key=lambda i: [*digests.values()].count(digests[i]))
         text = f"agent {wrong} received another total before the first round than most, or says so: start the run again"
         world.blame(wrong, text, RunError)
-
-
-def _encode(plan: Plan, found: Found) -> None:
-    assert found.encoding is not None
-    for holder in {id(holder): holder for holder, _ in plan.holders.values()}.values():
-        holder.encode(found.encoding)
 
 
 def _asked(

@@ -81,21 +81,18 @@ class Rounds:
                 say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)
         if self._method.verb == "reduce":
             self._sum(round, alone=alone)
+        elif alone:  # what the agent of this process has heard, by its journal
+            past = self._host.heard_in(round).vectors
+            self.heard = {j: np.frombuffer(data, "<f8").astype(np.float64) for j, data in past.items()}
+            party.absorb(self.heard)
         else:
-            self.heard = (
-                self._past(round) if alone else exchange(self._transport, party.said(), round, self._method.size)
-            )
-            if journal is not None and not alone:
-                journal.hear(round, self.heard)
+            self.heard = exchange(self._transport, party.said(), round, self._method.size)
+            if journal is not None and self._host is not None:
+                self._host.hear(round, self.heard)
             party.absorb(self.heard)
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
         return party.outgoing is not None
-
-    def _past(self, round: int) -> dict[int, Vector]:
-        """Vectors that the agent of this process has heard in a round, by its journal."""
-        heard = self._host.heard_in(round)
-        return {j: np.frombuffer(data, "<f8").astype(np.float64) for j, data in heard.vectors.items()}
 
     @property
     def _host(self) -> Any:
@@ -118,14 +115,14 @@ class Rounds:
                 assert isinstance(self._method, SumMethod)
                 spoken = [i for i, own in outgoing.items() if own is not None]
                 total = self._attempts.judge(round, summed, self._method.largest, spoken)
-            if self._journal is not None and round >= 0:
-                self._journal.summed(round, total)
+            if self._journal is not None and self._host is not None and round >= 0:
+                self._host.summed(round, total)
         tree = trees(frozenset(self._transport.away))
         if summed is not None and tree is not None:
             summed.value.flags.writeable = False  # one array for all agents of this process
             messages = self._trees.messages(round, tree, summed)
             self._party.count(messages[list(self._party.ids)], summed.value.size)
-        self._party.receive(total)
+        self._party.method.receive(self._party.agents, total)
 
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -136,9 +136,7 @@ def summarise(
             *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
             *((f"{method.name} {PAID_AHEAD}",) if stopped and method.private and method.verb == "none" else ()),
             *remarks,
-            *_silent_notes(transport, silent),
-            *_far_notes(apart),
-            *group_notes(privacy),
+            *_last_notes(transport, silent, apart, privacy),
         ),
         "versions": versions_of(plan.config.kernel),
     }
@@ -198,16 +196,6 @@ def _version(name: str) -> str:
     from importlib.metadata import version  # imports what reads mail
 
     return version(name)
-
-
-def group_notes(privacy: Privacy) -> list[str]:
-    """Why there is no figure for a person with several records, where one was asked for."""
-    if privacy.group_size == 1 or privacy.epsilon_group is not None or privacy.epsilon_target is None:
-        return []
-    return [
-        f"no epsilon is proven for a person with {privacy.group_size} records: an agent is away, the charges "
-        "were not planned beforehand, or this run has no proof"
-    ]
 
 
 def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> AgentEntry:
@@ -273,21 +261,20 @@ def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *
     return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
 
 
-def _far_notes(apart: Mapping[int, float]) -> list[str]:
-    return [
-        f"agent {i}: its vectors stand {value:.3g} times as far from the middle as is usual. It errs, lies, or has "
-        "records unlike the others' (docs/hosts.md)"
-        for i, value in apart.items()
-    ]
-
-
-def _silent_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
-    return [
-        (
-            f"agent {i} is away since round {transport.away[i]}"
-            if i in transport.away
-            else f"agent {i} gave no figures that can be read"
+def _last_notes(
+    transport: Transport, silent: Sequence[int], apart: Mapping[int, float], privacy: Privacy
+) -> Iterator[str]:
+    """Of agents without figures, of those far from the others, and of a figure that was asked for and is not there."""
+    for i in silent:
+        away = f"is away since round {transport.away[i]}" if i in transport.away else "gave no figures that can be read"
+        yield f"agent {i} {away}: its spending is in its own ledger, and not in these figures"
+    for i, value in apart.items():
+        yield (
+            f"agent {i}: its vectors stand {value:.3g} times as far from the middle as is usual. It errs, lies, or has "
+            "records unlike the others' (docs/hosts.md)"
         )
-        + ": its spending is in its own ledger, and not in these figures"
-        for i in silent
-    ]
+    if privacy.group_size != 1 and privacy.epsilon_group is None and privacy.epsilon_target is not None:
+        yield (
+            f"no epsilon is proven for a person with {privacy.group_size} records: an agent is away, the charges "
+            "were not planned beforehand, or this run has no proof"
+        )

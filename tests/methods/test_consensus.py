@@ -79,7 +79,7 @@ def test_an_agent_has_the_same_bits_as_a_row_and_alone(name: str, problem: Path)
             said = {i: v.copy() for party in parties for i, v in party.said().items() if v is not None}
             for party in parties:
                 if method.verb == "reduce":
-                    party.receive(Total(np.sum(list(said.values()), axis=0), tuple(said)))
+                    party.method.receive(party.agents, Total(np.sum(list(said.values()), axis=0), tuple(said)))
                 else:
                     party.absorb({j: said[j] for j in party.agents.others if j in said})
             held = zip(*[(party.models(), party.agents.dual) for party in parties], strict=True)

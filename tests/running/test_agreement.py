@@ -123,16 +123,11 @@ def test_the_same_records_held_otherwise_are_the_same() -> None:
         assert told(Given("arrays", one), seed=0) == told(Given("arrays", other), seed=0)
 
 
-@pytest.mark.parametrize("own", [None, 1, ["1"], [-1], [True]])
-def test_a_process_that_does_not_say_whose_shards_it_has_is_named(own: Any) -> None:
+def test_agents_with_shards_are_those_of_all_processes() -> None:
     given: Any = Given("arrays", own={0: (X, y)}, whole=False)
     first, settings = Pair(), {"seed": 0, "topology": "path:2"}
     assert ask(first, given, **settings) == {0}
-    same = first.told["told"]
-    assert ask(Pair({"own": [1], "told": same}), given, **settings) == {0, 1}
-    with pytest.raises(RequestError, match="process 1 does not say which agents it has shards of") as caught:
-        ask(Pair({"own": own, "told": same}), given, **settings)
-    assert caught.value.shared
+    assert ask(Pair({"own": [1], "told": first.told["told"]}), given, **settings) == {0, 1}
 
 
 def test_shards_number_the_agents() -> None:

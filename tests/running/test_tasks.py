@@ -164,7 +164,7 @@ def changed(result: RunResult, *, name: str = "census", **privacy: float) -> Run
     summary = json.loads(json.dumps(result.summary))
     summary["privacy"].update(privacy)
     summary["data"]["name"] = name
-    return RunResult.of(result.folder, summary, result.theta)
+    return RunResult(result.folder, RunSummary(summary, result.folder), result.theta)
 
 
 def test_no_figure_looks_better_than_it_is_and_text_is_no_markup(result: RunResult) -> None:

@@ -54,7 +54,7 @@ def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
     for ledger in (folder / "ledger").iterdir():
         _keep_rounds(ledger, rounds + 1)
     lines, whole = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines(keepends=True), 1 + agents
-    torn = "".join(lines[: rounds * whole + 2]) + lines[rounds * whole + 2][:7]
+    torn = "".join(lines[: rounds * whole + 2]) + "".join(lines[rounds * whole + 2 :])[:7]
     (folder / "metrics.csv").write_text(torn, encoding="utf-8")
     return folder
 

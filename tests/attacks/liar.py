@@ -71,6 +71,11 @@ class Agent(threading.Thread):
         assert not self.is_alive()
         return "", ""
 
+    def wait(self) -> int:
+        self.join()
+        assert self.returncode is not None
+        return self.returncode
+
 
 Arm = Callable[[pytest.MonkeyPatch], None]
 

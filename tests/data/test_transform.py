@@ -307,6 +307,6 @@ def test_overlapping_memory_is_known(test: Any, train: Any, known: bool) -> None
     ],
 )
 def test_tests_on_a_run_s_own_records_are_known(given: Given) -> None:
-    """Private runs refuse them (tests/running/test_library_wrong.py)."""
+    """Private runs refuse them (tests/config/test_modes.py)."""
     assert given.tests_itself
     assert not Given(given.kind, given.pool, given.own).tests_itself

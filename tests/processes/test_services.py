@@ -100,7 +100,7 @@ def test_sites_run_a_network_by_the_units_and_by_containers(tmp_path: Path) -> N
         summary = summary_of(folder)
         assert (summary["mode"], summary["seeded"], summary["per_agent"][i]["records"]) == ("private", False, 60)
         assert {entry["test_error"] for entry in summary["per_agent"]} == {None}
-        assert len([*(folder.parent / "account").iterdir()]) == 1  # its own
+        assert [*(folder.parent / "account").glob("agent-*.jsonl")] == [folder.parent / f"account/agent-{i:03d}.jsonl"]
     check = [replaced(word, {"/state": tmp_path / "state-3"}) for word in content["x-agent"]["healthcheck"]["test"]]
     assert check[:3] == ["CMD", "admmnet", "watch"]
     assert run_command_line(check[2:]) == 0

@@ -187,7 +187,7 @@ def read_run(path: str | Path, *, events: bool = True) -> RunFolder:
         Naming file, line and fault, if anything does not hold.
     """
     run = reader.read_run(path, events=events)
-    return RunFolder(run.path, run.ledgers, run.digests, run.summary, run.part)
+    return RunFolder(run.path, run.ledgers, run.summary, run.part)
 
 
 def run(

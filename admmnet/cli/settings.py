@@ -208,9 +208,11 @@ def tell(result: RunResult, told: Collection[str]) -> None:
 
 def leave(summary: Any) -> None:
     """Exit with a code of its own where a run has finished without some agent, as its summary says."""
-    from admmnet.record.forms import absent
+    from msgspec import convert
 
-    if absent(summary):
+    from admmnet.record.forms import Summary, absent
+
+    if absent(convert(summary, Summary)):
         raise click.exceptions.Exit(IN_PART)
 
 

@@ -13,7 +13,6 @@ from admmnet.cli.flags import PATH, asked, json_flag, lines, show
 from admmnet.errors import RequestError, RunError
 from admmnet.record.folder import PART
 from admmnet.record.format import epsilon, error, seconds
-from admmnet.record.values import at
 
 if TYPE_CHECKING:
     from admmnet.evidence.follow import Sight
@@ -140,9 +139,10 @@ def _line(sight: Sight) -> str:
 
 def _figure(sight: Sight, value: float | None) -> str:
     """A test figure by the run's measure; while it runs, by its loss's."""
+    from admmnet.evidence.follow import at
     from admmnet.solvers.losses import get_loss, tasks_of
 
-    name, metric = at(sight.settings, "problem", "loss"), at(sight.summary, "metric")
+    name, metric = at(sight.settings, "problem", "loss"), None if sight.summary is None else sight.summary.metric
     try:
         shares = "real" not in tasks_of(get_loss(str(name))) if metric is None else metric == "error"
     except RequestError:  # a loss of a package that is not installed here

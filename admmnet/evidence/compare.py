@@ -64,9 +64,9 @@ def compare(folders: Sequence[Evidence]) -> int:
             own = [one for one in kept if one.word.agent == ledger.header["agent"] and one.word.lines]
             _hold_ledger(folder.run.path / name, own)
         for teller in folders:
-            for name, found in folder.run.digests.items():
+            for name, ledger in folder.run.ledgers.items():
                 said = None if teller.run.summary is None else teller.run.summary.ledgers.get(name)
-                if said is not None and said != found:
+                if said is not None and said != ledger.sha256:
                     raise CheckFailed(
                         f"{folder.run.path / name}: its sha256 is not the one in {teller.run.path}/summary.json: one "
                         "of the two was changed after the run; neither is signed, so neither is proven wrong"

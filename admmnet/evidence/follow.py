@@ -21,8 +21,18 @@ from admmnet.record.folder import SUMMARY, is_held
 from admmnet.record.forms import Summary, absent
 from admmnet.record.journal import past_of
 from admmnet.record.shelf import followed, ledger_files, measured
-from admmnet.record.values import at, whole
 from admmnet.record.verdict import ModeFacts, mode_of
+
+
+def at(settings: Mapping[str, Any], table: str, key: str) -> Any:
+    """Setting of a file that may hold anything; None where there is none."""
+    own = settings.get(table)
+    return own.get(key) if isinstance(own, Mapping) else None
+
+
+def _whole(value: Any) -> int | None:
+    """Return the value if it is a whole number of at most 53 bits, which a script can count with, else None."""
+    return value if type(value) is int and abs(value) < 1 << 53 else None
 
 
 @dataclass(frozen=True)
@@ -116,12 +126,12 @@ def look(folder: Path) -> Sight:
         target, spent = budgets.get(agent, (None, None))
         releases, error = latest.get(agent, (None, None))
         agents.append(AgentSight(agent, target, spent, releases, error, state))
-    mode = mode_of(to_builtins(ledgers[0].header), whole(at(settings, "run", "seed"))) if ledgers else None
+    mode = mode_of(to_builtins(ledgers[0].header), _whole(at(settings, "run", "seed"))) if ledgers else None
     return Sight(
         settings=settings,
         mode=mode,
         phase=phase if summary is None else "stopped" if summary.stopped else "finished",
-        rounds=whole(at(settings, "algorithm", "rounds")) or whole(at(settings, "baseline", "epochs")),
+        rounds=_whole(at(settings, "algorithm", "rounds")) or _whole(at(settings, "baseline", "epochs")),
         done=max([*(round_ + 1 for round_, *_ in figures), *charged], default=0),
         quiet=max(0.0, time.time() - newest),
         errors={round_: error for round_, agent, _, error in figures if agent < 0 and error is not None},

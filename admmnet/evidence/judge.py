@@ -9,8 +9,10 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.evidence.compare import compare, hold_keys, read_evidence
+from admmnet.record.figures import contradictions
 from admmnet.record.finish import check_end, public_files
-from admmnet.record.reader import hold_summaries, read_run
+from admmnet.record.folder import SUMMARY
+from admmnet.record.reader import read_run
 from admmnet.record.verdict import Verdict, verdict_of
 from admmnet.transport.hosts.network import read_network
 
@@ -33,12 +35,15 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
         if one.finished and (files := public_files(one.path)):
             check_end(one.path, files, one.path)
     receipts = compare(kept) if kept else None
-    hold_summaries([run, *others])
+    ledgers = {name: ledger for one in (run, *others) for name, ledger in one.ledgers.items()}
+    for one in (run, *others):  # what each says of all agents
+        for fault in () if one.summary is None else contradictions(one.path / SUMMARY, one.summary, ledgers):
+            raise CheckFailed(fault)
     if run.summary is not None and run.summary.privacy.network is not None:
         from admmnet.record.network import network_fault
 
-        if (fault := network_fault(read_run(folder))) is not None:
-            raise CheckFailed(fault)
+        if (wrong := network_fault(read_run(folder))) is not None:
+            raise CheckFailed(wrong)
     if network is not None:
         hold_keys(kept[0], read_network(network), network)
     verdict = verdict_of(run)

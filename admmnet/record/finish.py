@@ -15,8 +15,7 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
-from admmnet.record.agree import faults_in
-from admmnet.record.figures import over_runs
+from admmnet.record.figures import faults_in, over_runs
 from admmnet.record.file_forms import Finish, PartFile
 from admmnet.record.folder import DRAFTS, PART, SUMMARY, ledger_name, mean_of, model_arrays, sha256
 from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
@@ -181,7 +180,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     before = past_of(folder).starts
     here = [one for one in before if last and (one.members, one.round) == (last[0].members, last[0].round)]
     starts = before if here and here[-1] is before[-1] else before + last if last else []
-    living = [entry for entry in summary.per_agent if entry.agent in members]
+    living = [structs.asdict(entry) for entry in summary.per_agent if entry.agent in members]
     account = over_runs(living, load_saved(folder).account)  # a folder of this host
     own = structs.replace(
         summary,

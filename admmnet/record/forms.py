@@ -340,10 +340,9 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """of admmnet, Python and libraries; `kernel` is `c1` or `numpy`"""
 
 
-def absent(summary: Any) -> set[int]:
-    """Agents that take no part in the last start of a run, by its summary, also where that is a table."""
-    starts = summary.get("starts") or ()
-    return set(range(summary["agents"])) - set(starts[-1]["members"]) if starts else set()
+def absent(summary: Summary) -> set[int]:
+    """Agents that take no part in the last start of a run, by its summary."""
+    return set(range(summary.agents)) - set(summary.starts[-1].members) if summary.starts else set()
 
 
 TABLES: Collection[type[Struct]] = (

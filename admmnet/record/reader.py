@@ -15,14 +15,15 @@ from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.lines import digest
-from admmnet.record.agree import contradictions
 from admmnet.record.encoding import read_found
+from admmnet.record.figures import contradictions
 from admmnet.record.file_forms import PartFile
 from admmnet.record.folder import PART, SUMMARY, ledger_name
 from admmnet.record.forms import Summary, absent
 from admmnet.record.manifest import MANIFEST, check_manifest
-from admmnet.record.shelf import ReadLedger, ledger_files, read_all
+from admmnet.record.shelf import ledger_files
 
 Form = TypeVar("Form")
 
@@ -32,10 +33,8 @@ class Run:
     """A run folder read back: each file once, when somebody asks for it."""
 
     path: Path
-    ledgers: dict[str, audit.VerifiedLedger]
+    ledgers: dict[str, VerifiedLedger]
     """Verified ledgers by file, in the order of the agents; those that do not verify are not in it."""
-    digests: dict[str, str]
-    """sha256 of the bytes of every ledger."""
     summary: Summary | None
     """Of a finished run."""
     part: PartFile | None = None
@@ -84,39 +83,32 @@ def look_at(path: str | Path, *, events: bool = True) -> Run:
         faults.append(f"{path / PART}: there is no agent {part.agent} among {part.agents}")
         part = None
     summary = _read(Summary, path / SUMMARY, faults)
-    answers = read_all(files, keep=events)
-    faults += [answer for answer in answers if isinstance(answer, str)]
-    reads = [answer for answer in answers if not isinstance(answer, str)]
-    agents = part.agents if part is not None else summary.agents if summary is not None else len(reads)
+    ledgers = dict[Path, VerifiedLedger]()
+    for file in files:
+        try:
+            ledgers[file] = audit.read(file, keep=events)
+        except CheckFailed as error:
+            faults.append(str(error))
+    agents = part.agents if part is not None else summary.agents if summary is not None else len(ledgers)
     if not faults:
-        faults += _misplaced(path, reads, part, agents, summary)
-    named = {ledger_name(read.ledger.header["agent"], agents): read for read in reads}
+        faults += _misplaced(path, ledgers, part, agents, summary)
+    named = {ledger_name(ledger.header["agent"], agents): ledger for ledger in ledgers.values()}
     if summary is not None:
         wrong = dict(_digest_faults(path, summary, named, whole=part is None and not faults))
         faults += wrong.values()
-        named = {name: read for name, read in named.items() if name not in wrong}
-    ledgers = {name: read.ledger for name, read in named.items()}
-    digests = {name: read.digest for name, read in named.items()}
-    if summary is not None:
-        faults += contradictions(path / SUMMARY, summary, ledgers)
+        named = {name: ledger for name, ledger in named.items() if name not in wrong}
+        faults += contradictions(path / SUMMARY, summary, named)
     if not faults:  # which any of these explains
-        faults += filter(None, [_manifest_fault(path, summary) or _encoding_fault(path, summary, ledgers.values())])
-    return Run(path, ledgers, digests, summary, part, tuple(faults))
-
-
-def hold_summaries(runs: Sequence[Run]) -> None:
-    """Hold what every folder of one run says of all agents against their ledgers, wherever these are.
-
-    CheckFailed names the summary that says something else.
-    """
-    ledgers = {name: account for run in runs for name, account in run.ledgers.items()}
-    for run in runs:
-        for fault in () if run.summary is None else contradictions(run.path / SUMMARY, run.summary, ledgers):
-            raise CheckFailed(fault)
+        try:
+            _check_manifest(path, summary)
+            _check_encoding(path, summary, named.values())
+        except CheckFailed as error:
+            faults.append(str(error))
+    return Run(path, named, summary, part, tuple(faults))
 
 
 def check_account(
-    folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path, agents: Collection[int] | None = None
+    folder: Path, accounts: Mapping[str, VerifiedLedger], run: Path, agents: Collection[int] | None = None
 ) -> None:
     """Hold an account's files, by name, against the ledgers of a run that used it, of all agents or some.
 
@@ -151,22 +143,23 @@ def _read(kind: type[Form], path: Path, faults: list[str]) -> Form | None:
 
 
 def _misplaced(
-    path: Path, reads: list[ReadLedger], part: PartFile | None, agents: int, summary: Summary | None
+    path: Path, ledgers: Mapping[Path, VerifiedLedger], part: PartFile | None, agents: int, summary: Summary | None
 ) -> Iterator[str]:
     """What is wrong with the ledgers' agents and names."""
-    expected: Sequence[int] = range(len(reads)) if part is None else (part.agent,)
-    if len(reads) != len(expected):
-        yield f"{path / PART}: says one agent's ledger, but there are {len(reads)}"
+    expected: Sequence[int] = range(len(ledgers)) if part is None else (part.agent,)
+    if len(ledgers) != len(expected):
+        yield f"{path / PART}: says one agent's ledger, but there are {len(ledgers)}"
         return
-    if part is None and summary is None and not any(read.ledger.count for read in reads):
+    if part is None and summary is None and not any(ledger.count for ledger in ledgers.values()):
         # the run died while its ledgers were being made, by several processes at once: nothing was sent
-        expected = [int(read.ledger.header["agent"]) for read in reads]
+        expected = [int(ledger.header["agent"]) for ledger in ledgers.values()]
         agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
-    for number, read in zip(expected, reads, strict=True):
-        if read.ledger.header["agent"] != number or ledger_name(number, agents) != f"ledger/{read.path.name}":
+    for number, (file, ledger) in zip(expected, ledgers.items(), strict=True):
+        agent = ledger.header["agent"]
+        if agent != number or ledger_name(number, agents) != f"ledger/{file.name}":
             yield (
-                f"{read.path}: line 1: is the ledger of agent {read.ledger.header['agent']}, expected agent "
-                f"{number} (a file is missing, misnamed or swapped)"
+                f"{file}: line 1: is the ledger of agent {agent}, expected agent {number} (a file is missing, misnamed "
+                "or swapped)"
             )
             return
 
@@ -180,54 +173,46 @@ def _declared(path: Path) -> int:
 
 
 def _digest_faults(
-    path: Path, summary: Summary, named: Mapping[str, ReadLedger], *, whole: bool
+    path: Path, summary: Summary, named: Mapping[str, VerifiedLedger], *, whole: bool
 ) -> Iterator[tuple[str, str]]:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 
     An agent that is away at the end has no digest there, and its ledger, as a rule, no end.
     """
-    listed = summary.ledgers
-    away = absent(summary)
-    missing = {name for name in named.keys() - listed.keys() if named[name].ledger.header["agent"] not in away}
+    listed, away = summary.ledgers, absent(summary)
+    missing = {name for name in named.keys() - listed.keys() if named[name].header["agent"] not in away}
     if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
         missing |= listed.keys() - named.keys()
     if missing:
         yield "", f"{path / SUMMARY}: ledgers and digests do not match: {', '.join(sorted(missing))}"
-    for name, read in named.items():
-        if name not in listed:
-            continue
-        if read.digest != listed[name]:
-            yield name, f"{read.path}: its sha256 is not the one in summary.json"
-        elif not read.ledger.finished:
-            yield name, f"{read.path}: has no end line though summary.json says the run finished"
+    for name in filter(listed.__contains__, named):
+        if named[name].sha256 != listed[name]:
+            yield name, f"{path / name}: its sha256 is not the one in summary.json"
+        elif not named[name].finished:
+            yield name, f"{path / name}: has no end line though summary.json says the run finished"
 
 
-def _encoding_fault(path: Path, summary: Summary | None, ledgers: Iterable[audit.VerifiedLedger]) -> str | None:
-    """What is wrong with what stages have found, by their own files and the ledgers' first lines."""
-    try:
-        found = read_found(path)[1]
-    except CheckFailed as error:
-        return str(error)
+def _check_encoding(path: Path, summary: Summary | None, ledgers: Iterable[VerifiedLedger]) -> None:
+    """Hold what stages have found, by their own files, against the ledgers' first lines."""
+    found = read_found(path)[1]
     over = list(found.stages)
     for ledger in ledgers:
         planned = list(ledger.header.get("stages", ()))
         if (found or summary is not None) and ledger.header.get("encoding_from", "") != found.encoding_from:
-            return f"{path / ENCODING}: was taken from another run than the ledgers say"
+            raise CheckFailed(f"{path / ENCODING}: was taken from another run than the ledgers say")
         if over != (planned if summary is not None else planned[: len(over)]):
-            return f"{path / ENCODING}: has the stages {over}, and the ledgers {planned}: it is of another run"
-    return None
+            raise CheckFailed(
+                f"{path / ENCODING}: has the stages {over}, and the ledgers {planned}: it is of another run"
+            )
 
 
-def _manifest_fault(path: Path, summary: Summary | None) -> str | None:
-    """What is wrong with a folder's files by their manifest."""
+def _check_manifest(path: Path, summary: Summary | None) -> None:
+    """Hold a folder's files against their manifest, which is there with the summary alone."""
     there = (path / MANIFEST).exists()
-    if summary is None:
+    if summary is None and there:
         died = "it was removed, or the run died in its last moment (--resume goes on)"
-        return f"{path / SUMMARY}: is missing, though {MANIFEST} is there: {died}" if there else None
-    if not there:
-        return f"{path / MANIFEST}: is missing, though summary.json names it"
-    try:
+        raise CheckFailed(f"{path / SUMMARY}: is missing, though {MANIFEST} is there: {died}")
+    if summary is not None and not there:
+        raise CheckFailed(f"{path / MANIFEST}: is missing, though summary.json names it")
+    if there:
         check_manifest(path)
-    except CheckFailed as error:
-        return str(error)
-    return None

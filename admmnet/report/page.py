@@ -8,7 +8,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, reduce
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -18,17 +18,16 @@ from admmnet.config.defaults import is_loose, own_delta
 from admmnet.errors import RequestError
 from admmnet.files import read_toml
 from admmnet.record import format
+from admmnet.record.figures import figures
 from admmnet.record.folder import SUMMARY, sha256
 from admmnet.record.format import NONE, count, epsilon, number, parameters, seconds, size
 from admmnet.record.forms import AgentEntry
-from admmnet.record.reader import Run, look_at
-from admmnet.record.values import at
+from admmnet.record.reader import look_at
 from admmnet.record.verdict import verdict_of
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
-from admmnet.report.names import folder_names, heading
 from admmnet.report.run_plot import plot_run
-from admmnet.report.series import RunSeries, curves, gate_line, joining
+from admmnet.report.series import RunSeries, curves, folder_names, gate_line, heading, joining
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 from admmnet.version import __version__
 
@@ -77,7 +76,7 @@ def make_report(paths: Sequence[Path]) -> Report:
     names = folder_names(paths)
     found = [(name, look_at(path)) for name, path in zip(names, paths, strict=True)]
     faults = tuple(fault for _, run in found for fault in run.faults)
-    runs = [_facts(name, run, LINES // len(found)) for name, run in found if not run.faults]
+    runs = [_facts(name, curves(run), LINES // len(found)) for name, run in found if not run.faults]
     title = f"Comparison of {len(found)} runs"
     if len(found) == 1:
         title = runs[0]["title"] if runs else names[0]
@@ -100,48 +99,53 @@ def _template() -> Template:
     return env.from_string(files("admmnet.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
 
 
-def _facts(name: str, run: Run, lines: int) -> dict[str, Any]:
+def _said(summary: Any, *keys: str) -> Any:
+    """What a summary says by these keys; None where something above is not there."""
+    return reduce(lambda above, key: getattr(above, key, None), keys, summary)
+
+
+def _facts(name: str, run: RunSeries, lines: int) -> dict[str, Any]:
     """Everything that the template shows of a run."""
-    summary, series, verdict = run.summary, curves(run), verdict_of(run)
-    settings = read_toml(run.path / "config.toml")
-    said, entries = partial(at, summary), {} if summary is None else {one.agent: one for one in summary.per_agent}
+    summary, verdict, settings = run.summary, verdict_of(run), read_toml(run.path / "config.toml")
+    entries = {} if summary is None else {one.agent: one for one in summary.per_agent}
     parts = joining(entries.values())
     agents = [
-        _agent(account, file, run, entries.get(account.header["agent"]), parts, series.metric)
-        for file, account in run.ledgers.items()
+        _agent(ledger, entries.get(ledger.header["agent"]), parts, run.metric) | {"account": ledger, "file": file}
+        for file, ledger in run.ledgers.items()
     ]
     for agent in agents:  # as many ledgers as there is room for
         rows = list(_rows(agent["account"])) if lines > 0 else None
         agent["rows"] = rows if rows is not None and len(rows) <= lines else None
         lines -= len(rows or ())
+    mechanisms = {event.mechanism for ledger in run.ledgers.values() for _, event, _ in ledger.events}
+    proven, delta = verdict.privacy.epsilon_proven, verdict.privacy.delta
     return {
         "name": name,
-        "path": run.path,
-        "title": heading(series),
+        "title": heading(run),
         "verdict": verdict,
         "privacy": verdict.privacy,
-        "certainty": _certainty(verdict.privacy.epsilon_proven, verdict.privacy.delta),
-        "odds": math.exp(min(20.0, verdict.privacy.epsilon_proven or 0.0)),
-        "said": said,
-        "series": series,
-        "header": series.header,
+        "certainty": None if proven is None or delta is None else certainty(proven, delta),
+        "odds": math.exp(min(20.0, proven or 0.0)),
+        "said": partial(_said, summary),
+        "series": run,
+        "header": run.header,
         "settings": {
             table: {key: _setting(value) for key, value in own.items()} for table, own in settings.items() if own
         },
-        "cards": list(_cards(series)),
-        "pairs": _pairs(run, series, settings),
+        "cards": list(_cards(run)),
+        "pairs": _pairs(run, settings),
         "columns": _columns([agent["shown"] for agent in agents]),
         "agents": agents,
-        "torn": sum(agent["account"].torn for agent in agents),
-        "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (said("away") or {}).items()],
-        "far": [f"agent {i}" for i in sorted(said("far_from_others") or {}, key=int)],
+        "torn": sum(ledger.torn for ledger in run.ledgers.values()),
+        "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (_said(summary, "away") or {}).items()],
+        "far": [f"agent {i}" for i in sorted(_said(summary, "far_from_others") or {}, key=int)],
         "refused": [f"agent {i} in round {one.refused_at}" for i, one in entries.items() if one.refused_at is not None],
-        "data_dependent": any(a["account"].header["preprocessing"] == "data-dependent" for a in agents),
-        "discrete": {e.mechanism for a in agents for _, e, _ in a["account"].events} == {"discrete-gaussian"},
+        "data_dependent": any(one.header["preprocessing"] == "data-dependent" for one in run.ledgers.values()),
+        "discrete": mechanisms == {"discrete-gaussian"},
         "loose": _loose(agents, [one.records for one in entries.values()]),
         "digest": None if summary is None else sha256(run.path / SUMMARY),
-        "released": {m: RELEASED[m] for m in sorted({e.mechanism for a in agents for _, e, _ in a["account"].events})},
-        "picture": _picture(series),
+        "released": {mechanism: RELEASED[mechanism] for mechanism in sorted(mechanisms)},
+        "picture": _picture(run),
     }
 
 
@@ -153,32 +157,31 @@ def _setting(value: Any) -> str:
 
 
 def _agent(
-    account: VerifiedLedger, file: str, run: Run, entry: AgentEntry | None, parts: Mapping[int, str], metric: str | None
+    ledger: VerifiedLedger, entry: AgentEntry | None, parts: Mapping[int, str], metric: str | None
 ) -> dict[str, Any]:
-    """An agent's ledger, and its row: figures, None where there is none, and how its ledger fared."""
-    header, contract, total = account.header, account.contract, account.total()
-    most = contract.most() if contract.promise is not None and contract.covered else None
+    """An agent's row: figures, None where there is none, and how its ledger fared."""
+    header, found, said = ledger.header, figures(ledger.totals, ledger.contract), partial(_said, entry)
     state = [parts[header["agent"]]] if header["agent"] in parts else []
-    if (round_ := at(entry, "refused_at")) is not None:
-        state.append(f"budget refused from round {round_}")
-    state.append("ledger verified" if account.finished else "ledger verified, unfinished: no end line")
-    state += ["last line cut off, counts for nothing"] * bool(account.torn)
+    if said("refused_at") is not None:
+        state.append(f"budget refused from round {said('refused_at')}")
+    state.append("ledger verified" if ledger.finished else "ledger verified, unfinished: no end line")
+    state += ["last line cut off, counts for nothing"] * bool(ledger.torn)
     shown = {
         "agent": header["agent"],
         "records": header["records"],
         "degree": len(header["neighbours"]),
-        "releases": at(entry, "releases"),
-        "events": account.count,
+        "releases": said("releases"),
+        "events": ledger.count,
         "budget": header["budget"]["epsilon"],
-        "eps proven": None if most is None else most.epsilon,
-        "eps spent": total["epsilon_spent"],
-        "eps B": total.get("epsilon_if_all_collude"),
-        "eps published": total["epsilon_published"],
-        "account epsilon": at(entry, "account_epsilon_spent"),
-        "test error" if metric == "error" else "test MSE": at(entry, "test_error"),
+        "eps proven": found["epsilon_proven"],
+        "eps spent": ledger.total()["epsilon_spent"],
+        "eps B": ledger.total().get("epsilon_if_all_collude"),
+        "eps published": found["epsilon_published"],
+        "account epsilon": said("account_epsilon_spent"),
+        "test error" if metric == "error" else "test MSE": said("test_error"),
         "how it went": ", ".join(state),
     }
-    return {"account": account, "file": file, "digest": run.digests[file], "agent": header["agent"], "shown": shown}
+    return {"digest": ledger.sha256, "agent": header["agent"], "shown": shown}
 
 
 def _columns(rows: Sequence[Row]) -> list[tuple[str, ColumnStyle, list[str]]]:
@@ -212,39 +215,38 @@ def _rows(account: VerifiedLedger) -> Iterator[tuple[str, list[tuple[int, str, s
         )
 
 
-def _cards(series: RunSeries) -> Iterator[tuple[str, str, str, bool]]:
+def _cards(run: RunSeries) -> Iterator[tuple[str, str, str, bool]]:
     """Errors and their references: label, value and note, and whether it is an alarm."""
-    summary, error = series.summary, partial(format.error, metric=series.metric)
-    found, only = at(summary, "test_error"), one_class(summary)
+    said, only = partial(_said, run.summary, "test_error"), one_class(run.summary)
+    error = partial(format.error, metric=run.metric)
     over = "of the final model, the same at all agents"
-    if at(found, "std"):
-        over = f"of the agents' average; mean of their own models {error(found.mean)}"
-    over = "not there" if at(found, "consensus") is None else over if only is None else f"{only}; {over}"
-    name = "Mean squared error" if series.metric == "mean-squared-error" else "Test error"
-    yield name, error(at(found, "consensus")), over, only is not None
-    if (root := at(found, "root_in_units")) is not None:
-        share = "" if found.r2 is None else f"; R² {number(found.r2)}, the mean has 0"
-        yield "Root mean square error", number(root), f"in the target's own unit{share}", False
-    for words, value in yardsticks(summary):
-        worse = no_better_than(summary) == (words, value)
+    if said("std"):
+        over = f"of the agents' average; mean of their own models {error(said('mean'))}"
+    over = "not there" if said("consensus") is None else over if only is None else f"{only}; {over}"
+    name = "Mean squared error" if run.metric == "mean-squared-error" else "Test error"
+    yield name, error(said("consensus")), over, only is not None
+    if said("root_in_units") is not None:
+        share = "" if said("r2") is None else f"; R² {number(said('r2'))}, the mean has 0"
+        yield "Root mean square error", number(said("root_in_units")), f"in the target's own unit{share}", False
+    for words, value in yardsticks(run.summary):
+        worse = run.summary is not None and no_better_than(run.summary) == (words, value)
         looks = "the same loss on all training records together" if "pooled" in words else "looks at no row"
         yield words.capitalize(), error(value), "the run is no better than this" if worse else looks, worse
 
 
-def _pairs(run: Run, series: RunSeries, settings: Mapping[str, Any]) -> dict[str, Any]:
-    said, summary = partial(at, run.summary), run.summary
-    pure = said("baseline", "pure_epsilon")
-    train = said("data", "train") or sum(account.header["records"] for account in series.ledgers)
-    test = "" if said("data", "test") is None else f", {count(said('data', 'test'))} for testing"
+def _pairs(run: RunSeries, settings: Mapping[str, Any]) -> dict[str, Any]:
+    said = partial(_said, run.summary)
+    pure, tested = said("baseline", "pure_epsilon"), said("data", "test")
+    train = said("data", "train") or sum(ledger.header["records"] for ledger in run.ledgers.values())
     found = {
         "Folder": run.path,
-        "Records": f"{count(train)} for training{test}",
+        "Records": f"{count(train)} for training{'' if tested is None else f', {count(tested)} for testing'}",
         "Features": count(said("data", "features")),
-        "Graph": None if series.baseline else said("topology") or at(settings, "network", "topology"),
-        f"{series.unit.capitalize()}s": said("rounds") or at(settings, "algorithm", "rounds"),
+        "Graph": None if run.baseline else said("topology") or settings.get("network", {}).get("topology"),
+        "Epochs" if run.baseline else "Rounds": said("rounds") or settings.get("algorithm", {}).get("rounds"),
         "Pure epsilon": None if pure is None else f"{epsilon(pure)}, with delta = 0",
-        "Gate": None if summary is None else gate_line(summary),
-        "Agents": None if series.baseline else count(series.size),
+        "Gate": None if run.summary is None else gate_line(run.summary),
+        "Agents": None if run.baseline else count(run.size),
         "Training loss": number(said("train_loss")),
         "Carried by": said("transport"),
         "Bytes sent": size(said("bytes_sent")),
@@ -258,10 +260,6 @@ def _loose(agents: Sequence[Mapping[str, Any]], records: Sequence[int]) -> tuple
     own = own_delta(records or [agent["account"].header["records"] for agent in agents])
     held = [one for one in agents if (delta := one["account"].delta) and is_loose(delta, one["shown"]["records"], own)]
     return (len(held), max(held, key=lambda one: one["account"].delta * one["shown"]["records"])) if held else None
-
-
-def _certainty(bound: float | None, delta: float | None) -> float | None:
-    return None if bound is None or delta is None else certainty(bound, delta)
 
 
 def certainty(epsilon: float, delta: float) -> float:

@@ -13,10 +13,8 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
-from admmnet.report.names import folder_names, heading
-from admmnet.report.painting import MOST_DRAWN
-from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
-from admmnet.report.series import RunSeries, read_series
+from admmnet.report.panels import MOST_DRAWN, MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
+from admmnet.report.series import RunSeries, folder_names, heading, read_series
 from admmnet.running.yardsticks import one_class
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""A run as arrays: figures of every round, and every agent's epsilon spent so far."""
+"""A run as arrays: figures of every round, and every agent's epsilon spent so far; and what it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,14 @@ Floats = NDArray[np.float64]
 
 
 def joining(entries: Collection[AgentEntry]) -> dict[int, str]:
-    """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
-    alone = {entry.agent: "relay" if entry.releases else "listened" for entry in entries}
-    rounds = _joined_at(entries).items()
-    found = {agent: alone[agent] if at is None else f"from round {at}" if at else "core" for agent, at in rounds}
-    return {} if set(found.values()) <= {"core"} else found
+    """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core.
+
+    Agents that gave no figures are left out.
+    """
+    told = [one for one in entries if one.joined_at is not UNSET and one.rho_proven is not None]
+    alone = {one.agent: "relay" if one.releases else "listened" for one in told if one.joined_at is None}
+    joined = {one.agent: f"from round {one.joined_at}" if one.joined_at else "core" for one in told}
+    return {} if set((found := joined | alone).values()) <= {"core"} else found
 
 
 def gate_line(summary: Summary) -> str | None:
@@ -43,13 +46,8 @@ def gate_line(summary: Summary) -> str | None:
     return f"asked {gate.asked}, yes {gate.yes}, saved {gate.saved} broadcasts of {gate.broadcasts}{first}"
 
 
-def _joined_at(entries: Collection[AgentEntry]) -> dict[int, int | None]:
-    """Round in which each agent of a joining gate joined, None for never; without agents that gave no figures."""
-    return {one.agent: one.joined_at for one in entries if one.joined_at is not UNSET and one.rho_proven is not None}
-
-
-@dataclass(frozen=True)
-class RunSeries:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RunSeries(Run):
     """A run folder, verified and read; T rounds, N agents.
 
     Attributes
@@ -62,42 +60,29 @@ class RunSeries:
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
         Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
         the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
-    targets, deltas : ndarray, shape (N,)
+    targets : ndarray, shape (N,)
         Budget of every agent; nan without one, or where the ledger lies elsewhere.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
-    part : int or None
-        The agent, where the folder is one agent's own.
     """
 
-    path: Path
-    settings: dict[str, Any]
     rounds: NDArray[np.int64]
     network: dict[str, Floats]
     agents: dict[str, Floats]
     epsilon_spent: Floats
     epsilon_published: Floats
     targets: Floats
-    deltas: Floats
     edges: tuple[tuple[int, int], ...] | None
-    ledgers: tuple[VerifiedLedger, ...]
-    summary: Summary | None
-    part: int | None
 
     @property
     def header(self) -> dict[str, Any]:
         """First line of the first ledger: the part that all agents' share."""
-        return self.ledgers[0].header
-
-    @property
-    def algorithm(self) -> str:
-        """Name of the method."""
-        return str(self.header["algorithm"])
+        return next(iter(self.ledgers.values())).header
 
     @property
     def size(self) -> int:
         """Number of agents N."""
-        return int(self.epsilon_spent.shape[1])
+        return len(self.targets)
 
     @property
     def private(self) -> bool:
@@ -105,19 +90,9 @@ class RunSeries:
         return bool(np.isfinite(self.targets).any())
 
     @property
-    def seeded(self) -> bool:
-        """Whether the seed can regenerate the noise: a simulation."""
-        return bool(self.header["noise"] == "seeded")
-
-    @property
     def baseline(self) -> bool:
         """Whether one holder has all records: rounds are epochs, and there is no graph."""
         return not self.header["neighbours"]
-
-    @property
-    def unit(self) -> str:
-        """What is counted: ``round``, or ``epoch`` of a baseline."""
-        return "epoch" if self.baseline else "round"
 
     @property
     def metric(self) -> str | None:
@@ -126,61 +101,45 @@ class RunSeries:
             return self.summary.metric
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
 
-    def at(self, places: NDArray[np.intp]) -> RunSeries:
-        """Return the same run at some of its rounds."""
-        return replace(
-            self,
-            rounds=self.rounds[places],
-            network={name: values[places] for name, values in self.network.items()},
-            agents={name: values[places] for name, values in self.agents.items()},
-            epsilon_spent=self.epsilon_spent[places],
-            epsilon_published=self.epsilon_published[places],
-        )
-
 
 def read_series(path: str | Path) -> RunSeries:
     """``curves`` of a run folder: finished or not, a baseline's, or one agent's part. Raises as ``read_run`` does."""
     return curves(read_run(Path(path)))
 
 
-def curves(folder: Run) -> RunSeries:
+def curves(run: Run) -> RunSeries:
     """Arrays of a run that was read; of an unfinished one without a last round of which metrics.csv has not all.
 
     CheckFailed if metrics.csv is damaged.
     """
-    settings, ledgers, summary = folder.settings, tuple(folder.ledgers.values()), folder.summary
-    size = len(ledgers) if folder.part is None else folder.part.agents
-    counted, figures = _metrics(folder.path / "metrics.csv", size)
-    charged = {round_ for account in ledgers for round_, _, _ in account.events}
-    rounds = np.array(sorted({*counted.tolist(), *charged}), dtype=np.int64)
+    ledgers = list(run.ledgers.values())
+    size = len(ledgers) if run.part is None else run.part.agents
+    counted, figures = _metrics(run.path / "metrics.csv", size)
+    rounds = np.array(sorted({*counted.tolist(), *(at for own in ledgers for at, _, _ in own.events)}), dtype=np.int64)
     if len(rounds) and ledgers[0].header["neighbours"]:  # a baseline's epochs are many
         rounds = np.arange(rounds[-1] + 1)
     for name, values in figures.items():  # nan at rounds that only a ledger knows
         figures[name] = np.full((len(rounds), 1 + size), np.nan)
         figures[name][np.searchsorted(rounds, counted)] = values
-    agents = {name: values[:, 1:] for name, values in figures.items()}
-    spent, published = _odometers(ledgers, rounds, size)
-    budgets = np.full((2, size), np.nan)
-    for account in ledgers:
-        budget = account.header["budget"]
-        if budget["epsilon"] is not None:
-            budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
-    ends = (sorted((account.header["agent"], other)) for account in ledgers for other in account.header["neighbours"])
-    edges = tuple(sorted({(low, high) for low, high in ends})) or None
+    spent, targets, edges = np.full((2, len(rounds), size), np.nan), np.full(size, np.nan), set[tuple[int, int]]()
+    for ledger in ledgers:
+        agent, budget = ledger.header["agent"], ledger.header["budget"]["epsilon"]
+        edges |= {(min(agent, other), max(agent, other)) for other in ledger.header["neighbours"]}
+        if budget is not None:
+            targets[agent], spent[:, :, agent] = budget, _odometers(ledger, rounds)
     return RunSeries(
-        path=folder.path,
-        settings=settings,
+        run.path,
+        run.ledgers,
+        run.summary,
+        run.part,
+        run.faults,
         rounds=rounds,
         network={name: values[:, 0] for name, values in figures.items()},
-        agents=agents,
-        epsilon_spent=spent,
-        epsilon_published=published,
-        targets=budgets[0],
-        deltas=budgets[1],
-        edges=edges if folder.part is None else None,
-        ledgers=ledgers,
-        summary=summary,
-        part=None if folder.part is None else folder.part.agent,
+        agents={name: values[:, 1:] for name, values in figures.items()},
+        epsilon_spent=spent[0],
+        epsilon_published=spent[1],
+        targets=targets,
+        edges=tuple(sorted(edges)) if edges and run.part is None else None,
     )
 
 
@@ -203,22 +162,29 @@ def _metrics(path: Path, size: int) -> tuple[NDArray[np.int64], dict[str, Floats
     return rounds.astype(np.int64), {name: cube[:, :, place] for place, name in enumerate(names) if place > 1}
 
 
-def _odometers(ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
-    """Running totals (T, N): proven, and by the paper's arithmetic.
+def _odometers(ledger: VerifiedLedger, rounds: NDArray[np.int64]) -> Floats:
+    """Running totals (2, T): proven, and by the paper's arithmetic, nan where it has none.
 
     The last line of a round counts: its total has the others' charges in it.
     """
-    both = np.full((2, len(rounds), size), np.nan)
-    for account in ledgers:
-        if account.delta is None:
-            continue
-        last = {round_: line["total"] for round_, _, line in account.events}
-        charged = np.searchsorted(rounds, sorted(last))
-        stretch = np.searchsorted(charged, np.arange(len(rounds)), side="right")
-        for kind, key in enumerate(("epsilon_spent", "epsilon_published")):
-            values = [last[round_][key] for round_ in sorted(last)]
-            totals = np.array([0.0, *(np.inf if value is None else value for value in values)])
-            both[kind, :, account.header["agent"]] = totals[stretch]
-        if account.header["method"] == "proven":  # the paper has no figure for it
-            both[1, :, account.header["agent"]] = np.nan
-    return both[0], both[1]
+    last = {round_: line["total"] for round_, _, line in ledger.events}
+    stretch = np.searchsorted(sorted(last), rounds, side="right")
+    totals = [[0.0, *(last[at][key] for at in sorted(last))] for key in ("epsilon_spent", "epsilon_published")]
+    found = np.array([[np.inf if value is None else value for value in own] for own in totals])[:, stretch]
+    if ledger.header["method"] == "proven":
+        found[1] = np.nan
+    return found
+
+
+def folder_names(paths: Sequence[Path]) -> list[str]:
+    """Names of folders; of several with the same name, their paths."""
+    names = [path.resolve().name for path in paths]
+    return [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
+
+
+def heading(*runs: RunSeries) -> str:
+    """Data and methods of runs, each once; the settings of an unfinished one only say what data was asked for."""
+    asked = [str(run.settings.get("data", "unknown data")).rpartition("/")[2] for run in runs]
+    data = [own if run.summary is None else run.summary.data.name for own, run in zip(asked, runs, strict=True)]
+    methods = [f"{run.header['algorithm']} ({run.header['method']})" for run in runs]
+    return ": ".join(", ".join(dict.fromkeys(words)) for words in (data, methods))

@@ -30,7 +30,6 @@ from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
 from admmnet.record.journal import journals
-from admmnet.record.shelf import close_all
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.agreement import world_of
@@ -238,7 +237,9 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
     finally:
         if journal is not None:
             journal.close()
-        close_all([agent.ledger for agent in agents], commit=kept)
+        with ExitStack() as closing:  # all, also where some cannot be closed, which is said of the first
+            for agent in agents:
+                closing.callback(agent.ledger.close, commit=kept)
 
 
 def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:

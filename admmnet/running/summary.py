@@ -82,7 +82,7 @@ def summarise(
     unsaid = {i: _unsaid_entry(i, graph, data, observer, joins=joins) for i in silent}
     privacy = privacy_of(
         party.nodes[0].ledger.contract,
-        list(entries.values()),
+        [msgspec.structs.asdict(entry) for entry in entries.values()],
         account=settings.account,
         maskable=method.maskable,
         planned=not transport.away,
@@ -231,7 +231,7 @@ def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> Ag
 
 def _gate(entries: Collection[AgentEntry]) -> Gate | None:
     """What a gate was asked and saved, by the agents' own words; None without one."""
-    asked, yes, silent = ([value for one in entries if (value := one[name]) is not UNSET] for name in GATED)
+    asked, yes, silent = ([value for one in entries if (value := getattr(one, name)) is not UNSET] for name in GATED)
     if not asked:
         return None
     saved = sum(silent)

@@ -15,7 +15,7 @@ MUTANTS = {
     ),
     "a dry run needs no mode": ("cli/baseline.py", "    check_mode(settings)\n", ""),
     "a schema file overrides flags": ("cli/settings.py", "if ctx.params.get(name) is None:", "if name:"),
-    "a run without an agent ends with 0": ("cli/settings.py", "if absent(summary):", "if summary is None:"),
+    "a run without an agent ends with 0": ("cli/settings.py", "absent(convert(summary, Summary))", "not summary"),
     "a simulation passes for private": ("cli/ledger.py", "private = require is not None", "private = False"),
     "a folder is held against itself": ("cli/ledger.py", "if run.resolve() in [path", "if run in [path"),
     "another delta has no effect": ("cli/ledger.py", '"total": account.total(delta)', '"total": account.total()'),

@@ -12,7 +12,7 @@ MUTANTS = {
     "folders of two runs": (COMPARE, "if other.keys.run != first.keys.run:", "if not other.keys.run:"),
     "other keys": (COMPARE, "if first.keys.keys.get(agent) != key:", "if agent not in first.keys.keys:"),
     "keys of a network file": (COMPARE, "or key != network.peers[agent].identity", ""),
-    "words of the own ledger alone": (JUDGE, "hold_summaries([run, *others])", "hold_summaries([run])"),
+    "words of the own ledger alone": (JUDGE, "for one in (run, *others) for name", "for one in (run,) for name"),
     "unsigned words": (RECEIPTS, "if not _holds(data, known):", "if len(data) < SIGNATURE:"),
     "the oldest word": (RECEIPTS, "key=lambda one: one[0].age, reverse=True)", "key=lambda one: one[0].age)"),
     "its own words": (RECEIPTS, "if word.agent != self._own:", "if word.agent >= 0:"),

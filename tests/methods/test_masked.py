@@ -19,7 +19,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
-from admmnet.record.agree import contradictions
+from admmnet.record.figures import contradictions
 from admmnet.record.forms import Summary
 from admmnet.transport.local import LocalTransport
 from tests.command_runs import Admmnet

@@ -93,7 +93,7 @@ def test_fields_of_the_verdict_and_a_private_run_that_is_required(folders: dict[
 
 def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:
     whole = verdict_of(read_run(folders["private"]))
-    died = unfinished(folders["private"], tmp_path / "died", rounds=3, agents=4)
+    died = unfinished(folders["private"], tmp_path / "died", rounds=2, agents=4)
     found = verdict_of(read_run(died))
     assert found.integrity is not None
     assert (found.integrity.state, found.integrity.unended, found.mode) == ("unfinished", 4, whole.mode)

@@ -3,11 +3,11 @@
 PAGE, PANELS, PLOT, SERIES = (f"report/{name}.py" for name in ("page", "panels", "run_plot", "series"))
 SPOKE = "(made[known] == run.rounds[known, None] + 1).all()"
 MUTANTS = {
-    "a charge counts a round late": (SERIES, 'len(rounds)), side="right")', 'len(rounds)), side="left")'),
+    "a charge counts a round late": (SERIES, 'rounds, side="right")', 'rounds, side="left")'),
     "proven runs have the paper's epsilon": (SERIES, '["method"] == "proven":', '["method"] != "proven":'),
     "half a round is read": (SERIES, "lines[: len(lines) // (1 + size) * (1 + size)]", "lines[:]"),
     "agents are in another order": (SERIES, "(cube[:, :, 1] == agents).all() and ", ""),
-    "an absent agent joined": (SERIES, " and one.rho_proven is not None}", "}"),
+    "an absent agent joined": (SERIES, " and one.rho_proven is not None]", "]"),
     "a folder that does not verify": (PAGE, "for name, run in found if not run.faults]", "for name, run in found]"),
     "text is taken for HTML": (PAGE, "autoescape=True", "autoescape=False"),
     "equal rounds count once": (PAGE, "[(times * n, mechanism, words)", "[(n, mechanism, words)"),
@@ -16,6 +16,6 @@ MUTANTS = {
     "deltas that differ go unsaid": (PAGE, 'len({run["privacy"].delta', 'len({run["privacy"].accountant'),
     "the least epsilon is drawn": (PANELS, "spent.max(axis=1)), spent", "spent.min(axis=1)), spent"),
     "an outlier is left out of the band": (PANELS, "(0, 25, 75, 100)", "(5, 25, 75, 95)"),
-    "errors a hundredth": (PANELS, 'factor = 100.0 if run.metric == "error"', 'factor = 1.0 if run.metric == "error"'),
+    "errors a hundredth": (PANELS, "100.0 if name == run.metric", "1.0 if name == run.metric"),
     "silent agents spoke": (PLOT, SPOKE, SPOKE.replace("==", "<=")),
 }

@@ -14,10 +14,9 @@ from admmnet.cli.report import plot
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, save
-from admmnet.report.names import folder_names, heading
 from admmnet.report.panels import PANELS, available, graph_panel, panel
 from admmnet.report.run_plot import plot_graph, plot_run
-from admmnet.report.series import read_series
+from admmnet.report.series import folder_names, heading, read_series
 from tests.report_pages import words_in
 from tests.run_folders import unfinished
 
@@ -132,8 +131,8 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     assert (line(claimed, "largest epsilon, the paper's").get_ydata() == published.epsilon_published.max(axis=1)).all()
     assert privacy.get_ylim()[0] == 0.0
     assert run.summary is not None
-    held, rules = run.summary["references"], panel("error", [run]).rules
-    assert [rule.value for rule in rules] == [100.0 * held["larger_class"], 100.0 * held["pooled"]]
+    held, rules = run.summary.references, panel("error", [run]).rules
+    assert [rule.value for rule in rules] == [100.0 * (held.larger_class or 0.0), 100.0 * (held.pooled or 0.0)]
     assert rules[0].label.startswith("always the larger class ")
     assert not panel("loss", [run]).rules
     assert ("matplotlib.pyplot" in sys.modules) == pyplot  # no display is needed

@@ -28,24 +28,23 @@ def test_figures_are_those_of_the_file(seeded: Path) -> None:
         for name in row.keys() - {"round", "agent"}:
             column = (run.network if agent < 0 else run.agents)[name]
             assert column[(t,) if agent < 0 else (t, agent)] == float(row[name])
-    assert (run.size, run.algorithm, run.metric) == (5, "pp-admm", "error")
-    assert (run.private, run.seeded, run.baseline) == (True, True, False)
+    assert (run.size, run.private, run.baseline, run.metric) == (5, True, False, "error")
     assert run.edges == ((0, 1), (0, 4), (1, 2), (2, 3), (3, 4))
 
 
 def test_odometers_end_where_the_summary_says(folders: dict[str, Path]) -> None:
     run = read_series(folders["published"])
     assert run.summary is not None
-    assert run.summary["per_agent"]
-    for entry in run.summary["per_agent"]:
-        assert run.epsilon_spent[-1, entry["agent"]] == entry["epsilon_spent"]
-        assert run.epsilon_published[-1, entry["agent"]] == entry["epsilon_published"]
-        assert run.targets[entry["agent"]] == entry["epsilon_target"]
+    assert run.summary.per_agent
+    for entry in run.summary.per_agent:
+        assert run.epsilon_spent[-1, entry.agent] == entry.epsilon_spent
+        assert run.epsilon_published[-1, entry.agent] == entry.epsilon_published
+        assert run.targets[entry.agent] == entry.epsilon_target
     assert (np.diff(run.epsilon_spent, axis=0) >= 0.0).all()
-    for account in run.ledgers:
+    for account in run.ledgers.values():
         for round_, _, line in account.events:
             assert run.epsilon_spent[round_, account.header["agent"]] >= line["total"]["epsilon_spent"]
-    assert sum(len(account.events) for account in run.ledgers) > 0
+    assert sum(len(account.events) for account in run.ledgers.values()) > 0
 
 
 def test_lines_go_through_the_rounds_that_were_measured(seeded: Path, tmp_path: Path) -> None:
@@ -63,7 +62,7 @@ def test_an_absent_agent_neither_spends_nor_speaks(folders: dict[str, Path]) -> 
         [float(not ((agent == 3 and t in (1, 2)) or (agent == 4 and t >= 4))) for agent in range(5)] for t in range(6)
     ]
     run = read_series(folders["away"])
-    assert sum(not ledger.finished for ledger in run.ledgers) == 1
+    assert sum(not ledger.finished for ledger in run.ledgers.values()) == 1
     assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
 
 
@@ -97,7 +96,7 @@ def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(folders: dic
     assert (run.agents["test_error"][:3] == whole.agents["test_error"][:3]).all()
     assert np.isnan(run.agents["test_error"][3]).all()
     assert (run.epsilon_spent == whole.epsilon_spent[:4]).all()
-    assert sum(not ledger.finished for ledger in run.ledgers) == 5
+    assert sum(not ledger.finished for ledger in run.ledgers.values()) == 5
 
 
 def test_a_run_that_died_before_its_first_round(seeded: Path, tmp_path: Path) -> None:
@@ -113,13 +112,14 @@ def test_a_run_that_died_before_its_first_round(seeded: Path, tmp_path: Path) ->
 def test_private_runs_open_ones_baselines_and_the_part_of_an_agent(folders: dict[str, Path]) -> None:
     private, plain, run = (read_series(folders[kind]) for kind in ("private", "open", "baseline"))
     assert {"train_loss", "consensus_gap"}.isdisjoint(private.network)
-    assert (private.seeded, private.private, plain.private) == (False, True, False)
+    assert (private.private, plain.private) == (True, False)
     assert np.isnan(plain.epsilon_spent).all()
     assert np.isnan(plain.targets).all()
     assert (run.size, run.baseline, run.edges) == (1, True, None)
     assert run.rounds.tolist() == [0, 1, 2]
     part, whole = read_series(folders["part"]), read_series(folders["published"])
-    assert (part.part, part.size, part.edges) == (2, 5, None)
+    assert part.part is not None
+    assert (part.part.agent, part.size, part.edges) == (2, 5, None)
     assert (part.epsilon_spent[:, 2] == whole.epsilon_spent[:, 2]).all()
     assert np.isnan(np.delete(part.epsilon_spent, 2, axis=1)).all()
 

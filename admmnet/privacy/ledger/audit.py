@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -70,9 +71,10 @@ class VerifiedLedger:
     """Starts that were planned anew."""
     account: str | None = None
     """Digest of the account's last line when the run ended; None without account."""
-    line: int = 1
     digest: str = NOTHING
-    """Number of its last line in its file, and the digest of that."""
+    """Of its last line."""
+    sha256: str = ""
+    """Of the bytes of its file."""
 
     @property
     def runs(self) -> int:
@@ -115,11 +117,14 @@ def _whole_lines(path: Path) -> tuple[int, bool]:
     return number - torn, torn
 
 
-def _lines(path: Path, count: int) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path, count: int, whole: Any) -> Iterator[tuple[int, bytes]]:
+    """Lines of a file with their numbers; ``whole`` is updated with all its bytes."""
     number = 0
     with path.open("rb") as file:
         for number, line in enumerate(islice(file, count), start=1):
+            whole.update(line)
             yield number, line.removesuffix(b"\n")
+        whole.update(file.read())
     if number < count:
         raise CheckFailed(f"is the last of {count} lines that stood here a moment ago")
 
@@ -148,9 +153,9 @@ def read(
         With file, line and fault, at the first line that does not hold.
     """
     number, costed = 1, checks.charged.__wrapped__ if alone else checks.charged
-    whole, torn = _whole_lines(path)
+    (whole, torn), content = _whole_lines(path), hashlib.sha256()
     try:
-        number, raw = next(lines := _lines(path, whole), (1, b""))
+        number, raw = next(lines := _lines(path, whole, content), (1, b""))
         header = checks.header_line(raw)
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
@@ -209,7 +214,7 @@ def read(
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
         finished = finished and not torn
-        kept = tuple(starts), tuple(changed), head, number, before
+        kept = tuple(starts), tuple(changed), head, before, content.hexdigest()
         first: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(header))
         return VerifiedLedger(first, reading, tuple(events), count, last, totals, finished, torn, *kept)
     except (CheckFailed, OSError) as error:

@@ -73,40 +73,24 @@ def deal(
     if split.kind == "by-column":
         owner = _by_column(column(split.column), split.column, train, agents)
         return tuple(train[owner == agent] for agent in range(agents))
-    shares = _shares(split, agents)
     generator = stream(data_seed, Stream.SHARDS)
     mixed = train[shuffled(len(train), generator)]
     if split.kind == "iid":
         return tuple(np.sort(part) for part in np.array_split(mixed, agents))
-    if shares is not None:
-        return _unequal(mixed, shares, split.kind)
-    return _dirichlet(mixed, y[mixed], split.concentration, agents, generator)
-
-
-def _shares(split: Split, agents: int) -> Vector | None:
-    """Shares of the records that a split names, None where it names none."""
-    if split.kind == "zipf":
-        found: Vector = np.arange(1.0, agents + 1.0) ** -split.exponent
-        return found
-    if split.kind != "sizes":
-        return None
-    if len(split.shares) != agents:
+    if split.kind == "dirichlet":
+        return _dirichlet(mixed, y[mixed], split.numbers[0], agents, generator)
+    if split.kind == "sizes" and len(split.numbers) != agents:
         raise RequestError(
-            f"--split sizes: has {len(split.shares)} shares for {agents} agents: give one share an agent, or --agents "
-            f"{len(split.shares)}"
+            f"--split sizes: has {len(split.numbers)} shares for {agents} agents: give one share an agent, or --agents "
+            f"{len(split.numbers)}"
         )
-    return np.array(split.shares)
-
-
-def _unequal(rows: Rows, shares: Vector, kind: str) -> tuple[Rows, ...]:
-    """Cut shuffled rows in proportion to shares, ends rounded."""
-    ends = np.rint(np.cumsum(shares / shares.max()) / np.sum(shares / shares.max()) * len(rows))
-    parts = np.split(rows, ends[:-1].astype(np.intp))
-    empty = [agent for agent, part in enumerate(parts) if not len(part)]
-    if empty:
+    shares = np.array(split.numbers) if split.kind == "sizes" else np.arange(1.0, agents + 1.0) ** -split.numbers[0]
+    ends = np.rint(np.cumsum(shares / shares.max()) / np.sum(shares / shares.max()) * len(mixed))
+    parts = np.split(mixed, ends[:-1].astype(np.intp))
+    if empty := [agent for agent, part in enumerate(parts) if not len(part)]:
         raise RequestError(
-            f"--split {kind}: leaves agent {empty[0]} without records, {len(rows)} are dealt to {len(parts)} agents: "
-            "take shares that differ less, or fewer agents"
+            f"--split {split.kind}: leaves agent {empty[0]} without records, {len(mixed)} are dealt to {agents} agents:"
+            " take shares that differ less, or fewer agents"
         )
     return tuple(np.sort(part) for part in parts)
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -39,6 +39,8 @@ FROM = "from:"
 """Beginning of a value of `DataSettings.encode` that names a run folder."""
 ENCODE = ("auto", "declared", "private", f"{FROM}RUN")
 """Values of `DataSettings.encode`."""
+_NUMBERS = {"dirichlet": ("A", "dirichlet:0.5"), "sizes": ("every share", "sizes:1:2:4"), "zipf": ("S", "zipf:1")}
+"""What splits by numbers call these, and an example."""
 SPLITS = ("auto", "iid", "dirichlet:A", "by-column:NAME", "sizes:A:B:...", "zipf:S")
 """Values of `DataSettings.split`."""
 AGENT = "{agent}"
@@ -146,11 +148,9 @@ class OwnFile(DataSettings, frozen=True, kw_only=True):
 class Split(Struct, frozen=True):
     """A parsed `--split`: how the training records are dealt to the agents."""
 
-    kind: Literal["auto", "iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]
-    concentration: float = 0.0  # A of dirichlet:A
+    kind: str  # what stands before the colon
+    numbers: tuple[float, ...] = ()  # of dirichlet:A, zipf:S and sizes:A:B:..., one an agent, in any unit
     column: str = ""  # of by-column:NAME
-    shares: tuple[float, ...] = ()  # of sizes:A:B:..., one an agent, in any unit
-    exponent: float = 0.0  # S of zipf:S: agent i has a share proportional to 1/(i + 1)^S
 
     @property
     def by_value(self) -> bool:
@@ -169,20 +169,24 @@ UNEQUAL, MOST_UNEQUAL = "zipf:1.5", 100
 def parse_split(text: str) -> Split:
     """Parse the forms of `--split`: docs/data.md, "Splits"."""
     kind, _, rest = text.partition(":")
-    if text in ("auto", "iid", SHARDS):
-        return Split(cast("Literal['auto', 'iid', 'shards']", text))
-    if kind == GROUPS and rest:
-        return Split("groups")
-    if kind == "dirichlet" and rest:
-        return Split("dirichlet", concentration=_positive(rest, text, "A", "dirichlet:0.5"))
-    if kind == "by-column" and rest:
-        return Split("by-column", column=rest)
-    if kind == "sizes" and rest:
-        shares = (_positive(part, text, "every share", "sizes:1:2:4") for part in rest.split(":"))
-        return Split("sizes", shares=tuple(shares))
-    if kind == "zipf" and rest:
-        return Split("zipf", exponent=_positive(rest, text, "S", "zipf:1"))
-    raise RequestError(f"--split must be one of {', '.join(SPLITS)}, got {text!r}")
+    if text in ("auto", "iid", SHARDS) or (kind in ("by-column", GROUPS) and rest):
+        return Split(kind, column=rest)
+    if kind not in _NUMBERS or not rest:
+        raise RequestError(f"--split must be one of {', '.join(SPLITS)}, got {text!r}")
+    what, example = _NUMBERS[kind]
+    numbers = tuple(_finite(part) for part in (rest.split(":") if kind == "sizes" else [rest]))
+    if not all(number > 0 for number in numbers):
+        raise RequestError(f"--split {text}: {what} must be a finite number above 0, such as {example}")
+    return Split(kind, numbers)
+
+
+def _finite(value: float | str) -> float:
+    """Number of a text; nan where it is none, or not finite."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def split_of(settings: DataSettings, agents: int) -> str:
@@ -194,16 +198,6 @@ def split_of(settings: DataSettings, agents: int) -> str:
         return settings.split
     enough = 1 < agents <= MOST_UNEQUAL and (settings.test_fraction or 0.0) <= 0.5
     return UNEQUAL if settings.data == "census" and enough else "iid"
-
-
-def _positive(part: str, text: str, what: str, example: str) -> float:
-    try:
-        number = float(part)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise RequestError(f"--split {text}: {what} must be a finite number above 0, such as {example}")
-    return number
 
 
 def form_of(path: str) -> str:
@@ -299,11 +293,7 @@ def parse_centre(value: float | str | None) -> float | Literal["mean"] | None:
     """Parse `--centre`: a finite number, also as text, or `mean`."""
     if value is None or value == "mean":
         return "mean" if value else None
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    if math.isnan(number := _finite(value)):
         raise RequestError(f"--centre must be a finite number or mean, got {value!r}")
     return number
 

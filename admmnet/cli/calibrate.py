@@ -63,7 +63,7 @@ def calibrate(
     data set is opened.
     """
     from admmnet.config.defaults import with_delta
-    from admmnet.data import declared_classes, declared_task
+    from admmnet.data.sources import declared_classes, declared_task
     from admmnet.methods import fixed
     from admmnet.methods.base import Facts
     from admmnet.running.graphs import located

@@ -238,7 +238,7 @@ class RunConfig:
     @property
     def declared(self) -> Task:
         """What the data's declaration says of the labels; no file is read."""
-        from admmnet.data import declared_task
+        from admmnet.data.sources import declared_task
 
         return declared_task(self.sections.data)
 

@@ -138,11 +138,6 @@ def complete(schema: Schema, table: RawTable) -> tuple[Schema, tuple[str, ...]]:
     return replace(schema, rules=tuple(rules)), tuple(found)
 
 
-def missing(schema: Schema) -> str | None:
-    """Key that must be declared when nothing may be read from rows, or None."""
-    return next((f"data.schema.columns.{rule.prefix}.{rule.open}" for rule in schema.rules if rule.open), None)
-
-
 def check_columns(schema: Schema, table: RawTable) -> None:
     """Refuse columns that the schema does not declare."""
     used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)

@@ -79,12 +79,6 @@ def only_class(task: Task, score: Vector | Matrix, labels: Sequence[str]) -> str
     return labels[int(said[0])] if task == "classes" else labels[int(said[0] > 0.0)]
 
 
-def macro_error(score: Matrix, y: Vector) -> float:
-    """Share of wrong predictions in a class, averaged over the classes that occur, shape of ``score`` (m, K)."""
-    wrong = decided("classes", score) != y
-    return float(np.mean([np.mean(wrong[y == each]) for each in np.unique(y)]))
-
-
 def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
     """Share of wrong predictions of two classes; +1 is predicted where the score is positive. nan without records."""
     return figure("binary", X @ theta, y)
@@ -117,18 +111,16 @@ def constant_figure(task: Task, y: Vector) -> float:
 def further_figures(data: Records, theta: Vector) -> dict[str, float]:
     """Figures beside a model's error: macro error of classes; of targets RMSE, also in their unit, and R^2.
 
-    R^2 = 1 - MSE / variance of the test targets: 0 is what their mean has. Nothing for two classes, or no records.
+    R^2 = 1 - MSE / variance of the test targets: 0 is what their mean has, nan where they do not vary. Nothing is said
+    of two classes, or without records.
     """
     y = data.y_test
     if data.task == "binary" or not len(y):
         return {}
     score = scores(data.X_test, theta, data.classes)
     if data.target is None:
-        return {"macro": macro_error(score, y)}
-    return regression_figures(figure("real", score, y), y, data.target.reach)
-
-
-def regression_figures(square: float, y: Vector, reach: float) -> dict[str, float]:
-    """RMSE, R^2 (nan where the targets do not vary) and RMSE in the targets' unit, of a mean squared error."""
-    spread, root = constant_figure("real", y), math.sqrt(square)
-    return {"rmse": root, "r2": 1.0 - square / spread if spread else math.nan, "root_in_units": root * reach}
+        wrong = decided("classes", score) != y
+        return {"macro": float(np.mean([np.mean(wrong[y == each]) for each in np.unique(y)]))}
+    square, spread = figure("real", score, y), constant_figure("real", y)
+    r2, root = 1.0 - square / spread if spread else math.nan, math.sqrt(square)
+    return {"rmse": root, "r2": r2, "root_in_units": root * data.target.reach}

@@ -62,8 +62,12 @@ def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
                 members = archive.namelist()
                 if len(members) != 1:
                     raise RequestError(f"{path} holds {len(members)} files: unpack the one that is meant")
-                with _member(archive, members[0], path) as file:
-                    yield _Bounded(file, path)
+                try:
+                    member = archive.open(members[0])
+                except RuntimeError as error:  # encrypted, or packed in a way that is not known
+                    raise RequestError(f"{path} cannot be unpacked ({error}): give it unpacked") from None
+                with member:
+                    yield _Bounded(member, path)
         else:
             with path.open("rb") as file:
                 yield file
@@ -73,13 +77,6 @@ def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
         if error.errno is None:  # bz2 has no error of its own
             raise _unsound(path, error) from None
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
-
-
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> IO[bytes]:
-    try:
-        return archive.open(name)
-    except RuntimeError as error:  # encrypted, or packed in a way that is not known
-        raise RequestError(f"{path} cannot be unpacked ({error}): give it unpacked") from None
 
 
 def _unsound(path: Path, error: Exception) -> DataError:
@@ -130,11 +127,6 @@ def _empty(path: Path) -> RequestError:
     return RequestError(f"{path} is empty: give a file with at least one record")
 
 
-def read_lines(path: Path) -> list[str]:
-    """All lines of `read_blocks`."""
-    return [line for block in read_blocks(path) for line in block]
-
-
 def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
     """Lines of a UTF-8 file, some thousand at a time, without the empty ones at its end.
 
@@ -183,12 +175,6 @@ def data_folder(given: str | None) -> Path | None:
     return Path(folder).expanduser() if folder else None
 
 
-def cache_folder() -> Path:
-    """Folder of downloads: `$XDG_CACHE_HOME/admmnet`, else `~/.cache/admmnet`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "admmnet"
-
-
 def content_digest(path: Path) -> str:
     """sha256 of a file's content, unpacked."""
     found = hashlib.sha256()
@@ -201,12 +187,12 @@ def content_digest(path: Path) -> str:
 def located(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> list[Path]:
     """Find the first there is of some paths below the data folder, or all files of the first pattern, which has a "[".
 
-    A file may be packed. One with a `sha256` is downloaded once from the folder `origin` to the cache, if no data
-    folder is named (by `--data-dir` or `ADMMNET_DATA`). A MissingDataError says where the file was expected and what to
-    do.
+    A file may be packed. One with a `sha256` is downloaded once from the folder `origin` to the cache
+    (`$XDG_CACHE_HOME/admmnet`, else `~/.cache/admmnet`), if no data folder is named (by `--data-dir` or
+    `ADMMNET_DATA`). A MissingDataError says where the file was expected and what to do.
     """
     named = data_folder(data_dir)
-    folder = named or cache_folder()
+    folder = named or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "admmnet"
     for name in names:
         found: dict[str, Path] = {}
         for packed in _ENDS:

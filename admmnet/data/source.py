@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from admmnet.data.encode import Features, complete, encode, missing
+from admmnet.data.encode import Features, complete, encode
 from admmnet.data.schema import FEW_CLASSES, Numeric, Schema
 from admmnet.data.table import PLAIN, RawColumn, RawTable, canonical, column_of, is_missing, listed, numbered
 from admmnet.errors import DataError, RequestError
@@ -243,9 +243,10 @@ def source_of(
             notes = (*notes, RAW) if len(schema.rules) > 1 else notes
         if discover:
             schema, dependent = complete(schema, table)
-        elif (key := missing(schema)) is not None:
+        elif undeclared := [f"{rule.prefix}.{rule.open}" for rule in schema.rules if rule.open]:
             raise RequestError(
-                f"{table.origin}: {key} must be declared, for nothing is read from the rows of this file"
+                f"{table.origin}: data.schema.columns.{undeclared[0]} must be declared, for nothing is read from the "
+                "rows of this file"
             )
         if not schema.rules:
             why = "".join(f"; {note}" for note in notes)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
-from admmnet.data.readers.delimited import Form, read_csv, usual_separator
+from admmnet.data.readers.delimited import Form, read_texts, usual_separator
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
@@ -190,7 +190,7 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
         written = Form(schema.separator or usual_separator(path), schema.header, schema.spelling)
-        return read_csv(path, written, refuse)
+        return read_texts([path], form=written, refuse=refuse)
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm([path], schema.features, refuse)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data import BUILT_IN, DataSettings, Part, Records, load_new
+from admmnet.data import DataSettings, Records
 from admmnet.data.figures import (
     confusion,
     constant_figure,
@@ -27,8 +27,9 @@ from admmnet.data.figures import (
     scores,
     test_errors,
 )
-from admmnet.data.loading import in_memory
+from admmnet.data.loading import Part, in_memory, load_new
 from admmnet.data.records import in_words
+from admmnet.data.sets import BUILT_IN
 from admmnet.data.settings import AGENT, FIXED_KEYS, GIVEN, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS

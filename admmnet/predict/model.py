@@ -12,13 +12,13 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
-from admmnet.data import Task, declared_task
 from admmnet.data.records import TargetRange
 from admmnet.data.rows import target_of
-from admmnet.data.schema import parse_schema
+from admmnet.data.schema import Task, parse_schema
 from admmnet.data.sets import public_schema
 from admmnet.data.settings import parse_centre
 from admmnet.data.source import oriented
+from admmnet.data.sources import declared_task
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.record.encoding import NOTHING, WHITENING, Found, read_found
 from admmnet.record.folder import model_arrays

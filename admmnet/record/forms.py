@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from admmnet.data import Task
+from admmnet.data.schema import Task
 from admmnet.privacy.ledger.form import Digest, Round
 from admmnet.types import Figure, Real, Whole
 

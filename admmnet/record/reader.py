@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from admmnet.config.toml import read_values
-from admmnet.data import ENCODING
+from admmnet.data.loading import ENCODING
 from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_toml
 from admmnet.forms import read_form

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec.structs import asdict
 
 from admmnet.config.modes import check_loaded
-from admmnet.data import DataSettings, Records, TargetRange, load, load_each
+from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import swallowed
-from admmnet.data.loading import SPARSE
-from admmnet.data.records import LEFT_OUT, arrays_of, in_words
+from admmnet.data.loading import SPARSE, load_each
+from admmnet.data.records import LEFT_OUT, TargetRange, arrays_of, in_words
 from admmnet.data.settings import GIVEN, OwnFile, form_of
 from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data import ENCODING, Records
+from admmnet.data import Records
+from admmnet.data.loading import ENCODING
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.files import write_whole
 from admmnet.forms import encode

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from admmnet.config.run_config import RunSettings
-from admmnet.data import ENCODING, DataSettings, Records
+from admmnet.data import DataSettings, Records
+from admmnet.data.loading import ENCODING
 from admmnet.data.schema import measurable, parse_schema
 from admmnet.data.settings import FROM
 from admmnet.data.table import listed

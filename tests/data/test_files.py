@@ -18,7 +18,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from admmnet.data import DataSettings, files, load
-from admmnet.data.files import located, read_blocks, read_lines
+from admmnet.data.files import located, read_blocks
 from admmnet.data.readers.delimited import Form, read_texts
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, every, refusal
@@ -44,6 +44,10 @@ def stored(folder: Path, form: str) -> str:
         text = "\n".join(["x1,x2,x3,y", *lines]).encode()
         path.write_bytes(gzip.compress(text) if form.endswith("gz") else text.replace(b",", b"\t"))
     return str(path)
+
+
+def read_lines(path: Path) -> list[str]:
+    return [line for block in read_blocks(path) for line in block]
 
 
 @pytest.mark.parametrize("form", [".csv.gz", ".tsv", ".npz", ".svm", ".svm.gz", ".parquet"])

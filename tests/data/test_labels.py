@@ -10,8 +10,10 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn import metrics
 
-from admmnet.data import DataSettings, Records, TargetRange, load, load_new
+from admmnet.data import DataSettings, Records, load
 from admmnet.data import figures as own
+from admmnet.data.loading import load_new
+from admmnet.data.records import TargetRange
 from admmnet.data.schema import parse_schema
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
@@ -227,7 +229,7 @@ def test_real_targets() -> None:
     expected = {"rmse": square**0.5, "r2": metrics.r2_score(y, score), "root_in_units": 6.0 * square**0.5}
     assert found == pytest.approx(expected, rel=1e-9)
     assert own.constant_figure("real", y) == pytest.approx(np.var(y))
-    assert np.isnan(own.regression_figures(1.0, np.ones(3), 1.0)["r2"])
+    assert np.isnan(own.further_figures(replace(records, y_test=np.ones(len(X))), THETA[0])["r2"])
     nobody = replace(records, X_test=X[:0], y_test=y[:0])
     assert np.isnan(own.test_errors(nobody, THETA)).all()
     assert own.further_figures(nobody, THETA[0]) == {}

@@ -15,12 +15,13 @@ import pytest
 import tomli_w
 
 from admmnet.config.toml import load_config, read_schema
-from admmnet.data import DataSettings, validate
+from admmnet.data import DataSettings
 from admmnet.data.given import Given
 from admmnet.data.known import DataSet
-from admmnet.data.readers.delimited import Form, read_csv, read_unknown
+from admmnet.data.readers.delimited import Form, read_texts, read_unknown
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.sets import KNOWN, NAMES
+from admmnet.data.sources import validate
 from admmnet.data.table import Spelling, no_number
 from admmnet.errors import RequestError
 from tests.command_runs import Admmnet
@@ -283,7 +284,7 @@ def test_a_file_without_a_header(write: Write) -> None:
     records = every(path, no_test=True, schema=schema)
     assert records.feature_names == ("x1", "x2=A", "x2=B", "intercept")
     assert records.counts == {0: 2}
-    table = read_csv(Path(write("h.csv", "39,40.5,y\n1,2,1\n")), form=Form(header=True))
+    table = read_texts([Path(write("h.csv", "39,40.5,y\n1,2,1\n"))], form=Form(header=True))
     assert table.names == ("39", "40.5", "y")
 
 

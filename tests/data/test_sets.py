@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from admmnet.data import DataSettings, load, load_new, sets, validate
+from admmnet.data import DataSettings, load, sets
+from admmnet.data.loading import load_new
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import to_table
 from admmnet.data.sets.kddcup99 import COLUMNS
-from admmnet.data.sources import read_source
+from admmnet.data.sources import read_source, validate
 from admmnet.errors import MissingDataError, RequestError
 from tests.command_runs import Admmnet
 from tests.data.conftest import every, refusal

@@ -13,9 +13,10 @@ import pytest
 from scipy import sparse
 from scipy.stats import kstest
 
-from admmnet.data import DataSettings, load, load_new
+from admmnet.data import DataSettings, load
 from admmnet.data import rows as transform
 from admmnet.data.given import Given, overlap
+from admmnet.data.loading import load_new
 from admmnet.data.rows import draw
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import WIDE

@@ -53,15 +53,6 @@ COMMAS = Form()
 """The usual form."""
 
 
-def read_csv(path: Path, form: Form = COMMAS, refuse: Refuse = refuse) -> RawTable:
-    """Read a file of cells, without blanks around them; faults of the header, ragged rows and quotes name their line.
-
-    Columns of a file without a header are x1, ..., xd. A first line that is written with another separator, or looks
-    like a record, is refused unless ``form`` says what it is.
-    """
-    return read_texts([path], form=form, refuse=refuse)
-
-
 def read_texts(
     paths: Sequence[Path],
     names: Sequence[str] | None = None,
@@ -73,8 +64,10 @@ def read_texts(
 ) -> RawTable:
     """Read csv files whose records follow each other; of a column each text is kept once, and four bytes a record.
 
-    ``names`` are those of all columns, of files without a header, or of the columns that are wanted. Lines at the top
-    that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
+    Cells have no blanks around them; faults of the header, ragged rows and quotes name their line. ``names`` are those
+    of all columns, of files without a header (else x1, ..., xd), or of the columns that are wanted. A first line that
+    is written with another separator, or looks like a record, is refused unless ``form`` says what it is. Lines at the
+    top that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
     """
     indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
     texts: dict[str, list[str]] = {name: [] for name in seldom}
@@ -178,12 +171,12 @@ def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, Fo
     """Read a text file of columns, and say its separator, unless that is given, and whether it has no header."""
     form = Form(separator or _most(next(read_blocks(path))[0]))
     try:
-        return read_csv(path, form), form
+        return read_texts([path], form=form), form
     except DataError as error:
         if error.reason != _NAMELESS:
             raise
     form = form._replace(header=False)
-    return read_csv(path, form), form
+    return read_texts([path], form=form), form
 
 
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from admmnet.data.files import read_lines
+from admmnet.data.files import read_blocks
 from admmnet.data.table import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
 
@@ -33,7 +33,7 @@ def read_libsvm(paths: Sequence[Path], width: int | None, refuse: Refuse = refus
     starts: list[int] = []
     for file in paths:
         starts.append(len(lines))
-        lines += [line.partition("#")[0].strip() for line in read_lines(file)]
+        lines += [line.partition("#")[0].strip() for block in read_blocks(file) for line in block]
     parts = tuple(np.diff([*starts, len(lines)]).tolist()) if len(paths) > 1 else ()
 
     def place(line: int) -> str:

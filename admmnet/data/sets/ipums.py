@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from admmnet.data.known import DataSet, bands, codes
-from admmnet.data.readers.delimited import read_csv
+from admmnet.data.readers.delimited import read_texts
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
@@ -112,7 +112,7 @@ SETS = (
         name="ipums:",
         shown="ipums:FILE",
         takes=(r".*\.csv(\.gz)?", "an extract in csv form, ending with .csv or .csv.gz"),
-        read=lambda paths: read_csv(paths[0]),
+        read=read_texts,
         files=(("ipums/FILE",),),
         origin="ipums.org (an extract in csv form, for registered users)",
         adapt=_adapt,

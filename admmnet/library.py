@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from admmnet.errors import RequestError
@@ -275,9 +276,9 @@ def run(
     """
     from msgspec import to_builtins
 
-    from admmnet.running.arguments import Arguments
     from admmnet.running.loop import perform
 
-    asked = Arguments(shards, X, y, data, test, schema, graph, scaled, kinds, loader, on_start, on_round)
+    records = {"shards": shards, "X": X, "y": y, "data": data, "test": test, "schema": schema, "loader": loader}
+    asked = SimpleNamespace(**records, graph=graph, scaled=scaled, kinds=kinds, on_start=on_start, on_round=on_round)
     folder, summary, theta = perform(config, settings, asked, world, stoppable=stoppable, debug=debug)
     return RunResult(folder, RunSummary(to_builtins(summary), folder), theta)

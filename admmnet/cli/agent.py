@@ -217,21 +217,22 @@ def open_agent(
 
     An agent without a journal is one of those that one command has started, in one folder.
     """
+    from admmnet.faults.schedule import read_schedule
     from admmnet.running.arguments import public_settings
-    from admmnet.running.graphs import schedule_of
     from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.zmq.meeting import setting
     from admmnet.transport.zmq.member import Member
 
-    schedule = schedule_of(settings.topology_schedule, settings.agents, settings.graph_seed)
+    file, digest = settings.topology_schedule, None
+    if file is not None:
+        digest = read_schedule(Path(file), agents=settings.agents, seed=settings.graph_seed).digest
     own, agents = network.peers[number], len(network.peers)
     keys = Keys.of(identity) if network.relay_key is not None else None
     if identity.public != own.identity or (keys is not None and keys.public != own.public_key):
         raise RequestError(
             f"the key of agent {number} is not the one that the network file lists: one is of another network"
         )
-    digest = None if schedule is None else schedule.digest
     public = public_settings(settings, schedule=digest, digests=journal is not None)
     given = {name: setting(value) for name, value in public.items()}
     return Member(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -33,25 +33,10 @@ if TYPE_CHECKING:
 _GRAPHS = ("topology", "topology_schedule")
 
 
-class Arguments(NamedTuple):
-    """Arguments of ``run`` that are no settings, as they came."""
-
-    shards: Any
-    X: Any
-    y: Any
-    data: Any
-    test: Any
-    schema: Any
-    graph: Any
-    scaled: Any
-    kinds: Any
-    loader: Any
-    on_start: Any
-    on_round: Any
-
-
-def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Arguments) -> tuple[dict[str, Any], Given | None]:
+def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Any) -> tuple[dict[str, Any], Given | None]:
     """Settings, those typed over those of before, and the records in memory; no number of a record is looked at.
+
+    ``asked`` has the arguments of ``run`` that are no settings, as they came.
 
     RequestError names the argument, what it is, and what it must be.
     """
@@ -168,7 +153,7 @@ OWN = "a file of each agent's own"
 
 
 def arguments(
-    world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Arguments, *, stoppable: bool
+    world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Any, *, stoppable: bool
 ) -> tuple[RunConfig, Given | None]:
     """Settings and records in memory of the arguments of ``run``, in ``as_one``.
 

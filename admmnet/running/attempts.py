@@ -55,7 +55,7 @@ class Attempts:
                 )
             self.void += [round] if noise else []
             return None if noise else total
-        if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
+        if total is None:  # nobody put anything in, or no tree reached all, which ``Rounds.notes`` says
             return None
         self.void.append(round)
         if self._fixed:

@@ -17,7 +17,7 @@ from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
 from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
 from admmnet.running.closing import check_answer
-from admmnet.running.graphs import faults_of, located, schedule_of
+from admmnet.running.graphs import faults_of, located
 from admmnet.running.loading import Loader, block_of, held, read_by, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.precheck import journal_note, notes_of, precheck, require_room
@@ -118,8 +118,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             said += journal_note(Path(run.out or run.resume or "runs"), method, degrees)
         trouble = None
         if not config.baseline:
-            schedule = schedule_of(faults.topology_schedule, network.agents, config.graph_seed)
-            trouble = faults_of(faults, settings, schedule, graph, run.seed)
+            trouble = faults_of(faults, settings, graph, run.seed, config.graph_seed)
         failing.pop_all()  # the accounts stay open
     known = accounts.values(), len(set(machines))
     notes = notes_of(settings, data, *known, simulation=simulation, seeded=run.seeded)

@@ -9,7 +9,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel, parse_offline
-from admmnet.faults.schedule import GraphSchedule, read_schedule
+from admmnet.faults.schedule import read_schedule
 from admmnet.faults.settings import FaultSettings
 from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
@@ -42,13 +42,8 @@ def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
     return own | {"split": split_of(config.sections.data, count)}, graph
 
 
-def schedule_of(file: str | None, agents: int | None, seed: int) -> GraphSchedule | None:
-    """Graphs of a run that take turns; their union is the run's graph. None without a file of them."""
-    return None if file is None else read_schedule(Path(file), agents=agents, seed=seed)
-
-
 def faults_of(
-    faults: FaultSettings, method: MethodSettings, schedule: GraphSchedule | None, graph: Graph, seed: int | None
+    faults: FaultSettings, method: MethodSettings, graph: Graph, seed: int | None, graph_seed: int
 ) -> FaultModel | None:
     """Return what a run's settings ask for on its graph, None for no trouble; the number of rounds is known.
 
@@ -56,7 +51,9 @@ def faults_of(
     """
     rounds = int(method.rounds)
     absences = parse_offline(faults.offline, len(graph), rounds) if faults.offline is not None else ()
-    if schedule is not None:
+    schedule = None
+    if faults.topology_schedule is not None:
+        schedule = read_schedule(Path(faults.topology_schedule), agents=len(graph), seed=graph_seed)
         schedule.check_rounds(rounds)
         if set(schedule.graph.edges) != set(graph.edges):
             raise RequestError(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from admmnet.config.toml import settings_digest
 from admmnet.errors import RequestError, RunError
@@ -42,12 +42,8 @@ from admmnet.transport.collective import share
 from admmnet.types import BEFORE
 from admmnet.version import __version__
 
-
-class Place(NamedTuple):
-    """Where a record of a round stands."""
-
-    path: Path
-    start: int
+Place = tuple[Path, int]
+"""Where a record of a round stands."""
 
 
 @dataclass(slots=True)
@@ -89,8 +85,8 @@ class Journal:
                     for said in record.agents.values():
                         said.answers = said.answers[:1] and [Answered(b"", "no")]
                     record.heard = record.heard and Heard(record.heard.round)
-                found.append((record, Place(path, start)))
-        if len({place.path for _, place in found}) > 1:  # of processes that all begin their rounds again
+                found.append((record, (path, start)))
+        if len({path for _, (path, _) in found}) > 1:  # of processes that all begin their rounds again
             found.sort(key=lambda one: getattr(one[0], "start", 0))
         for record, place in found:
             self._fold(record, place)
@@ -220,7 +216,7 @@ class Journal:
                 os.fsync(self._file.fileno())
         except OSError as error:
             raise RunError(f"cannot write {self.path}: {remedy(error)}") from None
-        self.broken, place = before, Place(self.path, self._size)
+        self.broken, place = before, (self.path, self._size)
         self._size += len(data)
         self._fold(record, place)
 

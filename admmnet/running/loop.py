@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ from admmnet.record.journal import journals
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.agreement import world_of
-from admmnet.running.arguments import Arguments, arguments, in_python, public_settings, resuming
+from admmnet.running.arguments import arguments, in_python, public_settings, resuming
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.chain import Chain
 from admmnet.running.closing import TailAverage, answer, note_model, write_end
@@ -60,7 +61,7 @@ from admmnet.version import __version__
 def perform(
     config: RunConfig | None,
     settings: Mapping[str, Any],
-    asked: Arguments,
+    asked: SimpleNamespace,
     world: World | None,
     *,
     stoppable: bool,
@@ -163,7 +164,7 @@ def execute(
         plan = replace(plan, data=data)
         chain = Chain(plan, transport, party)
         rounds = Rounds(plan, transport, party, attempts, journal, chain)
-        past, fold = (set(), 0) if begun is None else (begun.journal.heard_rounds, begun.fold)
+        past, fold = ({}, 0) if begun is None else (begun.journal.heard_rounds, begun.fold)
         for round in range(fold):
             chain.begin(round)
             if round not in past:  # others had gone on without this agent

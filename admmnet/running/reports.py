@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +28,6 @@ class AgentReport(Struct, frozen=True, omit_defaults=True):
     event: dict[str, Any] | None = None
     advice: tuple[str, ...] = ()
     task: str = ""
-
-
-def report_pair() -> tuple[socket.socket, socket.socket]:
-    """Ends of the line for reports, the starter's and the one that all agents share: a message arrives whole or not."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for end in ours, theirs:
-        end.setblocking(False)  # who stands still must not hold the others up
-    return ours, theirs
 
 
 class Reporter:

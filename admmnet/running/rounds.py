@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from functools import cache, partial
+from functools import lru_cache, partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.faults.model import FaultModel
+from admmnet.faults.schedule import GraphSchedule
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.log import say
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from admmnet.types import Vector
 
 
+MOST_TREES = 16
+"""Trees that are kept for further rounds."""
+
+
 class Rounds:
     """Rounds of a run on its graph; the journal has their answers before anything of them leaves."""
 
@@ -40,10 +44,11 @@ class Rounds:
         journal: Journal | None = None,
         chain: Chain | None = None,
     ) -> None:
-        self._method, self._faults, self._transport = plan.method, plan.faults, transport
+        self._method, self._transport = plan.method, transport
+        self._faults = faults = plan.faults
         self._party = party
         self._journal, self._attempts, self._chain = journal, attempts, chain
-        self._trees = RoundTrees(plan.graph, plan.faults, masked=attempts is not None)
+        self._tree = lru_cache(MOST_TREES)(partial(_tree_of, plan.graph, None if faults is None else faults.schedule))
         self.heard: dict[int, Vector] = {}  # what agents of this process heard from others in the last round
         self.seconds = {"solve": 0.0, "exchange": 0.0}  # wall time in proposals, and in between
 
@@ -100,7 +105,7 @@ class Rounds:
 
     def _sum(self, round: int, *, alone: bool) -> None:
         """Add up what the agents say, and let them take it in."""
-        trees = self._trees.at(round)
+        trees = self._trees(round)
         if alone:
             heard = self._host.heard_in(round)
             numbers = None if heard.total is None else np.frombuffer(heard.total, "<i8").astype(np.int64)
@@ -109,7 +114,10 @@ class Rounds:
                 self._attempts.void.append(round)
         else:
             outgoing = self._party.said()
-            summed = self._transport.reduce(outgoing, self._trees.carrying(round), round, self._method.sum_size)
+            carrying = trees  # along with who is away, who says nothing and whose process goes on
+            if self._away(round):
+                carrying = lambda lost: None if trees(lost) is None else self._tree(None, lost)  # noqa: E731
+            summed = self._transport.reduce(outgoing, carrying, round, self._method.sum_size)
             total = summed
             if self._attempts is not None:
                 assert isinstance(self._method, SumMethod)
@@ -120,44 +128,9 @@ class Rounds:
         tree = trees(frozenset(self._transport.away))
         if summed is not None and tree is not None:
             summed.value.flags.writeable = False  # one array for all agents of this process
-            messages = self._trees.messages(round, tree, summed)
+            messages = self._messages(round, tree, summed)
             self._party.count(messages[list(self._party.ids)], summed.value.size)
         self._party.method.receive(self._party.agents, total)
-
-    def notes(self, done: int) -> tuple[str, ...]:
-        """What the reader of a run of so many rounds must know of them."""
-        void = () if self._attempts is None else self._attempts.notes()
-        return (*self._trees.notes(done), *void) if self._method.verb == "reduce" else ()
-
-
-MOST_TREES = 16
-"""Trees that are kept for further rounds."""
-
-
-class RoundTrees:
-    """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one.
-
-    Absent agents stay outside; in ``masked`` sums, and before the first round, that leaves the round without one.
-    """
-
-    def __init__(self, graph: Graph, faults: FaultModel | None, *, masked: bool = False) -> None:
-        self._graph, self._faults, self._masked = graph, faults, masked
-        self._every = cache(partial(spanning_tree, graph))
-        self._known: dict[tuple[int, frozenset[int]], Tree | None] = {}
-
-    def at(self, round: int) -> Trees:
-        """Tree of a round where some agents are lost for good; None of a void one."""
-        place, away, whole = 0, self._away(round), self._masked or round < 0
-        if self._faults is not None and self._faults.schedule is not None:
-            place = self._faults.schedule.at(max(round, 0))
-        return partial(self._tree, place, away, whole)
-
-    def carrying(self, round: int) -> Trees:
-        """Tree that carries a round's sum: with who is away, who says nothing and whose process goes on."""
-        trees = self.at(round)
-        if not self._away(round):
-            return trees
-        return lambda lost: None if trees(lost) is None else self._every(lost)
 
     def _away(self, round: int) -> frozenset[int]:
         """Agents that are away; stages before the first round have its faults."""
@@ -165,21 +138,16 @@ class RoundTrees:
             return frozenset()
         return frozenset(np.flatnonzero(~self._faults.members(max(round, 0))).tolist())
 
-    def _tree(self, place: int, away: frozenset[int], whole: bool, lost: frozenset[int]) -> Tree | None:
-        if whole and away - lost:
-            return None
-        lost |= away
-        key = place, lost
-        if key not in self._known:
-            if len(self._known) >= MOST_TREES:
-                self._known.pop(next(iter(self._known)))
-            graph = self._graph
-            if self._faults is not None and self._faults.schedule is not None:
-                graph = Graph(len(graph), self._faults.schedule.edges[place])
-            self._known[key] = spanning_tree(graph, lost)
-        return self._known[key]
+    def _trees(self, round: int) -> Trees:
+        """Tree of a round where some agents are lost for good; None of a void one.
 
-    def messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
+        Absent agents stay outside; in masked sums, and before the first round, that leaves the round without one.
+        """
+        schedule, away = None if self._faults is None else self._faults.schedule, self._away(round)
+        place, whole = None if schedule is None else schedule.at(max(round, 0)), self._attempts is not None or round < 0
+        return lambda lost: None if whole and away - lost else self._tree(place, lost | away)
+
+    def _messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
         """Messages of every agent in a round, shape (N,), eq. (92): a lost one is repeated until it has arrived."""
         if self._faults is None or not self._faults.drop:
             return tree.messages(total.agents)
@@ -191,13 +159,22 @@ class RoundTrees:
         return found
 
     def notes(self, done: int) -> tuple[str, ...]:
-        """How many of so many rounds were void, where no agent is lost."""
-        if self._faults is None:
+        """What the reader of a run of so many rounds must know of void ones, where no agent is lost."""
+        if self._method.verb != "reduce":
             return ()
-        void = [round for round in range(done) if self.at(round)(frozenset()) is None]
+        attempts = () if self._attempts is None else self._attempts.notes()
+        void = [] if self._faults is None else [k for k in range(done) if self._trees(k)(frozenset()) is None]
         if not void:
-            return ()
+            return attempts
         return (
             f"{len(void)} of {done} rounds were void, round {void[0]} first: an agent was away or the round's graph "
             "was not connected; their cost stays charged",
+            *attempts,
         )
+
+
+def _tree_of(graph: Graph, schedule: GraphSchedule | None, place: int | None, lost: frozenset[int]) -> Tree | None:
+    """Spanning tree without some agents: of the graph that is at this place of a schedule, else of the run's."""
+    if schedule is not None and place is not None:
+        graph = Graph(len(graph), schedule.edges[place])
+    return spanning_tree(graph, lost)

@@ -30,7 +30,7 @@ from admmnet.graph.simple import Graph
 from admmnet.log import say
 from admmnet.running.ends import last_words
 from admmnet.running.events import OnRound, Outcome, outcome_of, say_round
-from admmnet.running.reports import GO, LONGEST, STOP, AgentReport, report_pair
+from admmnet.running.reports import GO, LONGEST, STOP, AgentReport
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -204,9 +204,12 @@ class Starter:
 
     def run(self) -> list[ProcessEnd]:
         """Start all and wait until all have ended; in the order in which they did."""
-        reports, report = report_pair()
+        # the starter's end, and the one that all agents share: a message arrives whole or not
+        reports, report = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with reports, report, selectors.DefaultSelector() as selector:
             try:
+                for end in reports, report:
+                    end.setblocking(False)  # who stands still must not hold the others up
                 selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
                     self._launch(agent, words, report, selector)

@@ -53,7 +53,7 @@ class HostJournal(Journal):
         self.signed, self.c = "", NEVER
         self._away: dict[int, int] = {}
         self._measured: list[Measured] = []
-        self._heard: dict[int, Place] = {}
+        self.heard_rounds: dict[int, Place] = {}  # of which it is known what was heard
         if held:
             self.hold(folder)
         super().__init__(folder)
@@ -71,11 +71,11 @@ class HostJournal(Journal):
         elif isinstance(record, Round):
             self.c = max(self.c, record.round)
             if record.heard is not None:
-                self._heard[record.heard.round] = place
+                self.heard_rounds[record.heard.round] = place
         elif isinstance(record, Centred):
             begun, before = self.starts[-1], [one for one in self.segments if one.centred.round < record.round]
             self.segments = [*before, Segment(begun.plan, record, begun.entry.members, begun.edges, self.c)]
-            for rounds in (self._places, self._heard):
+            for rounds in (self._places, self.heard_rounds):
                 for round in [round for round in rounds if round >= record.round]:
                     del rounds[round]
             self.void = {round for round in self.void if round < record.round}
@@ -138,7 +138,7 @@ class HostJournal(Journal):
     def _reach(self) -> int:
         """First round that cannot be played from what was heard."""
         round = max(0, self.segments[-1].centred.round if self.segments else 0)
-        while round in self._heard:
+        while round in self.heard_rounds:
             round += 1
         return round
 
@@ -204,14 +204,9 @@ class HostJournal(Journal):
             whole = Heard(round, {}, total.value.astype("<i8", copy=False).tobytes(), list(map(int, total.agents)))
         self.heard = whole
 
-    @property
-    def heard_rounds(self) -> set[int]:
-        """Rounds of which it is known what was heard."""
-        return set(self._heard)
-
     def heard_in(self, round: int) -> Heard:
         """What was heard in a round that is played again by this agent alone."""
-        found: Heard = read_record(*self._heard[round]).heard
+        found: Heard = read_record(*self.heard_rounds[round]).heard
         return found
 
     # the end

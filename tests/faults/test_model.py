@@ -21,7 +21,7 @@ from admmnet.faults.links import Links
 from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, fault_stream, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.rng import AgentStreams
-from admmnet.running.graphs import faults_of, schedule_of
+from admmnet.running.graphs import faults_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)
@@ -250,8 +250,7 @@ def test_schedules_that_are_too_short_or_no_files(tmp_path: Path) -> None:
 def asked(graph: Any, **settings: Any) -> FaultModel | None:
     values: dict[str, Any] = {"algorithm": "admm", "rounds": 30, "seed": 0} | settings
     config = RunConfig(**values)
-    sections, schedule = config.sections, schedule_of(config.topology_schedule, None, 0)
-    return faults_of(sections.faults, sections.method, schedule, graph, 0)
+    return faults_of(config.sections.faults, config.sections.method, graph, 0, 0)
 
 
 def test_settings_that_are_refused(tmp_path: Path) -> None:

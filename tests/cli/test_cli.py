@@ -125,12 +125,12 @@ def test_resolved_settings_reproduce_the_run(
         assert model["theta"].any()
 
 
-def test_a_run_that_finishes_without_an_agent_has_a_code_of_its_own() -> None:
-    summary: dict[str, Any] = {"starts": [{"members": [0, 2]}], "agents": 3}
+def test_a_run_that_finishes_without_an_agent_has_a_code_of_its_own(finished: Path) -> None:
+    summary, start = summary_of(finished), {"number": 1, "round": 1, "rule": "finish", "cause": ""}
     with pytest.raises(click.exceptions.Exit) as left:
-        leave(summary)
+        leave(summary | {"starts": [start | {"members": [0, 2, 3, 4]}]})
     assert left.value.exit_code == 5
-    leave(summary | {"starts": [{"members": [0, 1, 2]}]})
+    leave(summary | {"starts": [start | {"members": [0, 1, 2, 3, 4]}]})
 
 
 def test_ledger_show(finished: Path, admmnet: Admmnet) -> None:

@@ -143,7 +143,7 @@ class Site:
     cut: bool = False
     """Whether its line was cut since the last start began."""
     told: bool = False
-    """Whether its process knows that it is out, or the end."""
+    """Whether its process has been told to end, or knows the end."""
     left: bool = False
     """Whether its process has said that it ends."""
     finished: bool = False
@@ -820,7 +820,7 @@ class Relay:
         for i in range(len(self.sites)) if whom is None else whom:
             if everybody or self.sites[i].here is not None or self.terms.shared:
                 self._send(i, Kind.STOP, packed(Stop(code, text[:1000], word)))
-                self.sites[i].here = None
+                self.sites[i].here, self.sites[i].told = None, True  # no start waits for a process that is to end
         if self.terms.shared:
             self.stopped, self.start, self.turns = self.stopped or Stop(code, text[:1000]), None, None
         if whom is None:

@@ -1,37 +1,152 @@
-"""The starts of one agent's run in one process: each but the last has ended by a fault (docs/protocol.md)."""
+"""One agent in one process: over hosts each start of its run but the last has ended by a fault (docs/protocol.md)."""
 
 from __future__ import annotations
 
 import gc
+import os
+import select
+import shutil
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import click
+
+from admmnet.cli.flags import asked, talks, telling
+from admmnet.cli.progress import Progress
+from admmnet.cli.settings import DEFAULTS, given_in, leave, refuse_beside_resume, tell
+from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
-from admmnet.errors import CheckFailed, StartEnded
-from admmnet.log import say
+from admmnet.config.toml import load_config, read_values
+from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError, StartEnded
+from admmnet.faults.schedule import read_schedule
+from admmnet.forms import read_form
+from admmnet.graph.specs import is_random
+from admmnet.identity.keys import Identity, forbid_dumps
+from admmnet.library import run
+from admmnet.log import Hearer, say
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.record.finish import FINISH, check_end, keep_drafts
-from admmnet.running.arguments import resuming
-from admmnet.running.closing import fits, staged
+from admmnet.record.folder import SUMMARY, default_folder, is_begun
+from admmnet.record.forms import Summary
+from admmnet.record.receipts import Receipts
+from admmnet.running.accounts import restore
+from admmnet.running.arguments import public_settings, resuming
+from admmnet.running.closing import fits, staged, take_end
+from admmnet.running.reports import Reporter
+from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
+from admmnet.running.topics import TOPICS
 from admmnet.transport.begun import Begun
-from admmnet.transport.zmq.meeting import Standing
-from admmnet.transport.zmq.member import Finished, Member, RunEnded
-from admmnet.transport.zmq.transport import ZmqWorld
+from admmnet.transport.hosts.keys import Keys, read_secret, secret_path
+from admmnet.transport.hosts.network import Network, read_network
+from admmnet.transport.zmq.meeting import Standing, setting
+from admmnet.transport.zmq.member import Finished, Member, OlderCopy, RunEnded
+from admmnet.transport.zmq.transport import ZmqWorld, figures_of
 from admmnet.transport.zmq.wire import End
 
 
-def folder_of(settings: RunConfig) -> Path:
+def run_agent(
+    config: str | None,
+    number: str,
+    network_file: str,
+    secret: str | None,
+    parent: int | None,
+    report: int | None,
+    answered: bool,
+    **flags: Any,
+) -> None:
+    """Run an agent, as its command says: by itself, or as a process of the one that started all of them."""
+    out, resume = flags["out"], flags["resume"]
+    if resume == AUTO and out is not None and (Path(out) / SUMMARY).exists():
+        if talks():
+            print(f"nothing to do: {out} holds the finished run")
+        leave(read_form(Summary, Path(out) / SUMMARY))  # a service that starts it again need know no more
+        return
+    forbid_dumps()  # of a process that holds secret keys
+    network = read_network(network_file)
+    own, folder = network.agent(number), Path(network_file).parent
+    if flags["round_deadline"] is not None:
+        raise RequestError("--round-deadline does not go with `admmnet agent`: give it to the relay")
+    if parent is None and resume not in (None, AUTO):
+        refuse_beside_resume(config)
+    given, settings = agent_settings(config, flags, network)
+    check_mode(settings)
+    identity = read_secret(secret_path(folder, own) if secret is None else Path(secret), own)
+    if parent is None or report is None:
+        summary = _alone(network, own, given, settings, identity)
+    else:
+        threading.Thread(target=_mourn, args=(parent, folder, settings.shutdown_deadline), daemon=True).start()
+        reporter = Reporter(report, answered=answered)
+        with Hearer(reporter.event, "info", own), telling(agent=own):
+            summary = _together(open_agent(network, own, given, None, identity), settings, reporter, answered=answered)
+    leave(summary)
+
+
+def _together(member: Member, settings: RunConfig, reporter: Reporter, *, answered: bool) -> Any:
+    """Run one of the processes that one command has started, of which none goes on without the others."""
+    start = member.meet(Standing())
+    world = ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
+    how: dict[str, Any] = {"stoppable": answered, "debug": bool(asked("debug"))}
+    try:
+        result = run(settings, world=world, on_start=reporter.start, on_round=reporter.round, **how)
+    except RunEnded as error:
+        sys.exit(error.exit_code)  # the starter hears why from its source
+    member.finish()
+    return result.summary
+
+
+def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, identity: Identity) -> Any:
+    """Run an agent on a host of its own, in as many starts as it takes; return its summary."""
+    if settings.out is None and settings.resume is None:
+        settings = settings.changed(out=str(default_folder(f"{settings.algorithm}-agent-{own:03d}")))
+    folder, held = _folder_of(settings), settings.resume is not None
+    if not held and is_begun(folder):
+        raise RequestError(f"the run folder {folder} is not empty: name another one with --out, or add --resume auto")
+    with telling(agent=own) as figures:
+        journal, progress = HostJournal(folder, own, len(network.peers), seeded=settings.seeded, held=held), Progress()
+        click.get_current_context().call_on_close(journal.let_go)
+        member = open_agent(network, own, given, journal, identity)
+        starts, member.receipts = Starts(member, journal, folder), Receipts(folder, network, own)
+        if figures is not None:
+            figures.live = lambda: figures_of(member)
+        how: dict[str, Any] = {"on_start": progress.start, "on_round": progress.round, "stoppable": False}
+        summary: Any = None
+        try:
+            while summary is None:
+                try:
+                    world = starts.next()
+                    with progress:
+                        result = run(settings, world=world, debug=bool(asked("debug")), **how)
+                    tell(result, progress.told)
+                    summary = result.summary
+                except StartEnded as error:
+                    settings = starts.ended(settings, error)
+        except Finished as finished:
+            try:
+                take_end(folder, finished.end)
+            except CheckFailed as error:
+                raise RunError(f"this agent does not take the end that most agents have signed: {error}") from None
+            journal.delete()
+            print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
+            summary = read_form(Summary, folder / SUMMARY)
+        except OlderCopy as error:
+            if settings.account is not None:
+                try:
+                    restore(Path(settings.account), own, settings.budget_of(own)[0])
+                except AdmmnetError as wrong:
+                    error.args = (f"{error}; {wrong}",)
+            raise
+    member.finish()
+    return summary
+
+
+def _folder_of(settings: RunConfig) -> Path:
     """Run folder of a run that begins or goes on."""
     return Path(str(settings.out if settings.resume in (None, AUTO) else settings.resume))
-
-
-def only_start(member: Member) -> ZmqWorld:
-    """Processes that one command has started, of which none goes on without the others."""
-    start = member.meet(Standing())
-    return ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
 
 
 class Starts:
@@ -93,7 +208,7 @@ class Starts:
         text = f"{error}; going on with the agents that are there"
         say("start-ended", text, "warning")
         print(f"admmnet: {text}", file=sys.stderr, flush=True)
-        return resuming(settings.changed(resume=AUTO, out=str(folder_of(settings))))
+        return resuming(settings.changed(resume=AUTO, out=str(_folder_of(settings))))
 
 
 def _charged(round: int, ledger: Ledger) -> tuple[int, int, str]:
@@ -101,3 +216,96 @@ def _charged(round: int, ledger: Ledger) -> tuple[int, int, str]:
     ledger.chain.file.commit()
     head, lines, _ = ledger.head
     return round, lines, head
+
+
+def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> tuple[RunConfig, RunConfig]:
+    """Settings of an agent as they were given, and as its run goes on with them.
+
+    They are those of ``run``, with the graph of the network file, which no setting may contradict.
+    """
+    if flags.get("transport") is not None:
+        raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
+    given = given_in(flags)
+    if config is None and "resume" in given and given["resume"] != AUTO:
+        resumed = _resumed(given, network)
+        return resumed, resumed
+    asked = {**({} if config is None else read_values(Path(config))), **given}
+    if asked.get("transport", "auto") not in ("auto", "zmq"):
+        raise RequestError(f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out")
+    own: dict[str, Any] = {"agents": len(network.peers)}
+    if asked.get("topology_schedule") is None:
+        own |= {"topology": network.topology, "topology_seed": _graph_seed(network)}
+    for name, value in own.items():
+        if asked.get(name, value) != value:
+            flag = "--" + name.replace("_", "-")
+            raise RequestError(
+                f"{name} = {asked[name]!r}, but the network file says {value!r}: leave {flag} out, the graph comes "
+                "from the network file"
+            )
+    asked_for = settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
+    if settings.resume == AUTO:
+        settings = resuming(settings)
+    if settings.baseline:
+        raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
+    return asked_for, settings
+
+
+def _graph_seed(network: Network) -> int:
+    """Seed of the graph as a run's settings have it: 0 where none decides the graph."""
+    return network.topology_seed if is_random(network.topology) else 0
+
+
+def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
+    """Settings of an agent that goes on: those in its run folder."""
+    settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
+    own = (network.topology, _graph_seed(network), len(network.peers))
+    theirs = (settings.topology, settings.topology_seed, settings.agents)
+    if settings.topology_schedule is None and theirs != own:
+        raise RequestError(
+            f"the run in {given['resume']} is of {theirs[0]} with {theirs[2]} agents, the network file of "
+            f"{own[0]} with {own[2]}: give the network file that it began with"
+        )
+    return settings
+
+
+def open_agent(
+    network: Network, number: int, settings: RunConfig, journal: HostJournal | None, identity: Identity
+) -> Member:
+    """Process of an agent whose settings are as they were given, with a line to the relay.
+
+    An agent without a journal is one of those that one command has started, in one folder.
+    """
+    file, digest = settings.topology_schedule, None
+    if file is not None:
+        digest = read_schedule(Path(file), agents=settings.agents, seed=settings.graph_seed).digest
+    own, agents = network.peers[number], len(network.peers)
+    keys = Keys.of(identity) if network.relay_key is not None else None
+    if identity.public != own.identity or (keys is not None and keys.public != own.public_key):
+        raise RequestError(
+            f"the key of agent {number} is not the one that the network file lists: one is of another network"
+        )
+    public = public_settings(settings, schedule=digest, digests=journal is not None)
+    given = {name: setting(value) for name, value in public.items()}
+    return Member(
+        network,
+        number,
+        settings=given if journal is None or journal.run is None else journal.run.settings,
+        keys=keys,
+        identity=identity,
+        topics=TOPICS,
+        connect=settings.connect_deadline,
+        heartbeat=settings.heartbeat_deadline,
+        quorum=max(agents // 2 + 1, min(agents, (settings.colluders or 0) + 2)),
+        shared_folder=journal is None,
+    )
+
+
+def _mourn(parent: int, private: Path, seconds: float) -> None:
+    """Wait for the death of the starter; then remove its folder and end this process, even one that hangs."""
+    line = select.poll()
+    line.register(parent, 0)  # its end alone
+    line.poll()
+    shutil.rmtree(private, ignore_errors=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(seconds)
+    os._exit(RunError.exit_code)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig
-from admmnet.cli.again import Starts
-from admmnet.cli.agent import open_agent
+from admmnet.cli.again import Starts, open_agent
 from admmnet.errors import RequestError, StartEnded
 from admmnet.running.starts import HostJournal
 from admmnet.transport.begun import NEVER

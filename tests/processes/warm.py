@@ -28,7 +28,7 @@ from tests.doc_pages import ROOT
 FORKS = multiprocessing.get_context("forkserver")
 """Starts a process that has imported these modules."""
 FORKS.set_forkserver_preload(
-    ["tests.processes.places", "tests.running.test_private_mode", "admmnet.cli.agent", "admmnet.running.entrance"]
+    ["tests.processes.places", "tests.running.test_private_mode", "admmnet.cli.again", "admmnet.running.entrance"]
 )
 
 

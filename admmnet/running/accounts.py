@@ -22,7 +22,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
-from admmnet.running.resume import begun_at
+from admmnet.record.folder import ledger_path
 from admmnet.transport import World
 from admmnet.transport.collective import owned
 
@@ -72,6 +72,24 @@ def open_accounts(
             account.close()
         raise
     return accounts
+
+
+def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
+    """Digest after which a run that goes on began in an agent's account; None of a new run."""
+    if resume is None:
+        return None
+    path = ledger_path(Path(resume), agent, agents)
+    if not path.exists():
+        return None  # the run died before it was made
+    try:
+        with path.open("rb") as file:
+            header = load_json(file.readline())
+        return str(header["account"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RequestError(
+            f"the ledger {path} does not say where its run began in the account: the interrupted run had none, or the "
+            "file is damaged; run anew"
+        ) from None
 
 
 def restore(folder: Path, agent: int, epsilon: float) -> None:

@@ -8,8 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig
+from admmnet.data.settings import GIVEN, OwnFile
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
@@ -18,7 +21,7 @@ from admmnet.methods.encoding_rule import Wish
 from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
 from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located
-from admmnet.running.loading import Loader, block_of, held, read_by, read_records
+from admmnet.running.loading import Loader, block_of, held, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.precheck import journal_note, notes_of, precheck, require_room
 from admmnet.running.takeover import check_charged, check_columns, source_of
@@ -55,7 +58,11 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     network = sections.network.changed(**{name: found[name] for name in found if name != "split"})
     data_settings = config.request.changed(split=found.get("split", config.split))
     source = source_of(data_settings, settings, run, simulation=simulation)
-    request = read_by(data_settings, world, simulation=simulation)
+    request = data_settings
+    if not (
+        simulation or world.shared_folder or request.named or request.data in GIVEN
+    ):  # over hosts it is the agent's own file
+        request = OwnFile(**asdict(request))
     request = request if source is None else source.read_by(request)
     count = len(graph)
     strangers = [agent for agent in config.budgets if int(agent) >= count]

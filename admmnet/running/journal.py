@@ -74,7 +74,7 @@ class Journal:
         self.resumed = False
         self.heard: Heard | None = None  # what is written with the next round
         self.broken = False  # whether something may be missing in it: then nothing is charged
-        self._settings: dict[str, str] = {}
+        self.settings: dict[str, str] = {}  # by digest and name
         self._size = 0
         self._places: dict[int, list[Place]] = {}
         found: list[tuple[Record, Place]] = []
@@ -114,16 +114,6 @@ class Journal:
     def notes(self) -> tuple[str, ...]:
         """What the reader of a run that went on must know."""
         return (f"{WENT_ON}: rounds were played again unchanged, and are charged once",) if self.resumed else ()
-
-    def check(self, settings: dict[str, str]) -> None:
-        """Take settings, by digest and name; RequestError if others are written down."""
-        self._settings = settings
-        if self.run is not None and self.run.settings != settings:
-            names = {key for key in self.run.settings | settings if self.run.settings.get(key) != settings.get(key)}
-            raise RequestError(
-                f"{self.path} belongs to other settings ({', '.join(sorted(names))}): config.toml, the topology, the "
-                "data set or admmnet was changed since; put it back, or run anew"
-            )
 
     def since(self, agent: int) -> Journaled | None:
         """Lines of an agent's ledger that a run goes on with; None of a run that begins."""
@@ -198,7 +188,7 @@ class Journal:
     def write(self, record: Record) -> None:
         """Have a record on the disk; RunError if the disk refuses."""
         if self.run is None and not isinstance(record, Run):
-            self.write(Run("", self._settings, b""))
+            self.write(Run("", self.settings, b""))
         if isinstance(record, Round | Cut):
             record.start = self._start
         data, before, self.broken = record_bytes(record), self.broken, True
@@ -249,7 +239,13 @@ def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
             "journal and run anew, with --account, so that spent budget counts"
         )
     if own is None:
-        journal.check({"settings": settings_digest(plan.config), "admmnet": __version__})
+        now = journal.settings = {"settings": settings_digest(plan.config), "admmnet": __version__}
+        then = now if journal.run is None else journal.run.settings
+        if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
+            raise RequestError(
+                f"{journal.path} belongs to other settings ({', '.join(names)}): config.toml, the topology, the "
+                "data set or admmnet was changed since; put it back, or run anew"
+            )
     return journal
 
 

@@ -11,14 +11,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from msgspec.structs import asdict
 
 from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import swallowed
 from admmnet.data.loading import SPARSE, load_each
 from admmnet.data.records import LEFT_OUT, TargetRange, arrays_of, in_words
-from admmnet.data.settings import GIVEN, OwnFile, form_of
+from admmnet.data.settings import form_of
 from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.holder.encoding import RawRows
@@ -52,11 +51,6 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
     return load(settings, 1, [0], sparse=SPARSE if wide else 0.0)
-
-
-def read_by(data: DataSettings, world: World, *, simulation: bool) -> DataSettings:
-    """Settings by which this process reads records: over hosts the file of a private run is the agent's own."""
-    return data if simulation or world.shared_folder or data.named or data.data in GIVEN else OwnFile(**asdict(data))
 
 
 def read_records(

@@ -177,26 +177,26 @@ def execute(
         # of a start in which no round is left, the last one is observed again
         observer = Observer(plan, transport, party, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
-        done = seen = shown = start
+        done = measured = start
         for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             chain.begin(round)
             said = rounds.run(round)
             if alone and not said:
                 break
             done = round + 1
-            if plan.method.measured(round):
-                due = round % every == 0 or done == plan.rounds
-                if due:
-                    observer.observe(round, rounds.heard)
-                seen, shown = done, done if due else shown
-                if plan.settings.answer == "tail":
-                    tail.add(round, party.models(), observer.heard)
-            if seen == done and listener.heard(round, partial(observer.event, round, measured=shown == done)):
+            if not plan.method.measured(round):
+                continue
+            if round % every == 0 or done == plan.rounds:
+                observer.observe(round, rounds.heard)
+                measured = done
+            if plan.settings.answer == "tail":
+                tail.add(round, party.models(), observer.heard)
+            if listener.heard(round, partial(observer.event, round, measured=measured == done)):
                 stopped = done < plan.rounds
                 break
         if not done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
-        if shown < done or done == start:
+        if measured < done or done == start:
             observer.observe(done - 1, rounds.heard)
         for agent in agents:
             agent.ledger.end()

@@ -24,7 +24,6 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.starts import HostJournal
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import share
-from admmnet.types import Total
 
 _LOST = (
     "the run was interrupted while it asked for the sum {name}, before the first round: the answer is lost, the charge "
@@ -159,13 +158,10 @@ def _asked(
     party.numbers += asked.numbers
     if isinstance(stage, WhitenStage):
         A = stage.matrix()
-        source = "" if stage.total is None or A is None else _digest(stage.total)
+        source = ""
+        if stage.total is not None and A is not None:  # sha256 of the sum and the agents in it
+            parts = [part.astype("<i8").tobytes() for part in (stage.total.value, np.array(stage.total.agents))]
+            source = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
         return replace(found, whitening=A, source=source, stages=over)
     assert isinstance(stage, CountStage)
     return replace(found, encoding=stage.result(), stages=over)
-
-
-def _digest(total: Total) -> str:
-    """sha256 of a sum and the agents in it."""
-    parts = total.value, np.array(total.agents)
-    return hashlib.sha256(b"".join(hashlib.sha256(part.astype("<i8").tobytes()).digest() for part in parts)).hexdigest()

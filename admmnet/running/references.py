@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data import Records, load
-from admmnet.data.figures import constant_figure, test_errors
+from admmnet.data import load
+from admmnet.data.figures import test_errors
 from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError
 from admmnet.holder.holder import SimulatedHolder
@@ -38,15 +38,6 @@ GAP, EPOCHS = 1e-3, 1000
 """Duality gap to which SDCA finds it, and the most passes for that."""
 PART, NEAR = 8, 1e-4
 """The search for it starts from the optimum of every so manyth record, found to this gradient norm."""
-
-
-def references(data: Records, pooled: float | None) -> dict[str, float | None]:
-    """Test figures to hold a run's against: of ``larger_class``, or of real targets the ``mean``, and ``pooled``.
-
-    The first is of what says the same of every test record: their more frequent class, or their mean.
-    """
-    name = "mean" if data.task == "real" else "larger_class"
-    return {name: finite(constant_figure(data.task, data.y_test)), "pooled": pooled}
 
 
 def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None, found: Found) -> float | None:

@@ -9,8 +9,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
-from admmnet.files import load_json
-from admmnet.record.folder import SUMMARY, ledger_path
+from admmnet.record.folder import SUMMARY
 from admmnet.record.format import epsilon
 from admmnet.record.journal import journals
 from admmnet.record.shelf import followed, ledger_files
@@ -41,24 +40,6 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     return saved.changed(out=str(folder), resume=str(folder), **free)
 
 
-def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
-    """Digest after which a run that goes on began in an agent's account; None of a new run."""
-    if resume is None:
-        return None
-    path = ledger_path(Path(resume), agent, agents)
-    if not path.exists():
-        return None  # the run died before it was made
-    try:
-        with path.open("rb") as file:
-            header = load_json(file.readline())
-        return str(header["account"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RequestError(
-            f"the ledger {path} does not say where its run began in the account: the interrupted run had none, or the "
-            "file is damaged; run anew"
-        ) from None
-
-
 def saved_config(folder: Path) -> RunConfig:
     """Settings of a run that can go on.
 
@@ -69,7 +50,10 @@ def saved_config(folder: Path) -> RunConfig:
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    if not saved.seeded and not journals(folder) and (spent := _charged(folder)):
+    charged = any(path.read_bytes().count(b"\n") > 1 for path in ledger_files(folder))  # behind their headers
+    if charged and not saved.seeded and not journals(folder):
+        known = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
+        spent = f"epsilon {epsilon(max(known))} is spent" if any(known) else "its ledgers have charges"
         why = (
             f"{saved.algorithm} keeps none" if saved.baseline else "it was removed, or another version wrote the folder"
         )
@@ -78,11 +62,3 @@ def saved_config(folder: Path) -> RunConfig:
             "budget counts, or remove the folder"
         )
     return saved
-
-
-def _charged(folder: Path) -> str:
-    """What is charged in a folder's ledgers, readable or not; "" if they have but their headers."""
-    if not any(path.read_bytes().count(b"\n") > 1 for path in ledger_files(folder)):
-        return ""
-    spent = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
-    return f"epsilon {epsilon(max(spent))} is spent" if any(spent) else "its ledgers have charges"

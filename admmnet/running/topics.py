@@ -6,7 +6,6 @@ docs/protocol.md, "Told values", lists each with its source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -110,13 +109,3 @@ TABLE = {
 }
 """Topics by their names; `ready` says nothing but that an agent has come so far."""
 TOPICS = Topics(TABLE)
-
-
-def names(topics: Iterable[str] = TABLE) -> list[str]:
-    """Names of topics and of their values, as docs/protocol.md lists them."""
-    found = list[str]()
-    for topic in topics:
-        form = TABLE[topic].form
-        fields = getattr(form, "__struct_fields__", ())
-        found += [f"{topic}.{name}" for name in fields] or [topic]
-    return found

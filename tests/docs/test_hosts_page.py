@@ -8,7 +8,7 @@ from functools import partial
 
 from admmnet.config.run_config import known_settings
 from admmnet.running.metrics import FIGURES
-from admmnet.running.topics import names
+from admmnet.running.topics import TABLE
 from admmnet.transport.hosts.network import Peer, _Table
 from admmnet.transport.zmq import topics
 from admmnet.transport.zmq.meeting import Here
@@ -29,7 +29,9 @@ def test_frames_are_described() -> None:
 def test_every_value_that_is_told_is_on_the_page() -> None:
     """A value that is added to a word, and of which the page does not say where it comes from, is seen here."""
     words = (Here, Word, Hello, Over, Stop, Signature, Failure)
-    told = {name for word in words for name in word.__struct_fields__} | {*names()}
+    told = {name for word in words for name in word.__struct_fields__}
+    for topic, (form, _) in TABLE.items():
+        told |= {f"{topic}.{name}" for name in getattr(form, "__struct_fields__", ())} or {topic}
     told |= {topics.ROWS, topics.TOTAL, topics.ERROR, topics.END}
     assert len(told) > 50
     assert told == set(re.findall(r"`([\w.]+)`", wire("Told values"))) - PAGES

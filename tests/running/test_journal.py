@@ -22,7 +22,7 @@ from admmnet.record.folder import SUMMARY, create_folder
 from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
 from admmnet.running.closing import fits, staged, take_end
 from admmnet.running.starts import HostJournal
-from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS, names
+from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS
 from admmnet.transport.begun import NEVER, Begun
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq.meeting import Rule, Standing, Start
@@ -329,7 +329,8 @@ def test_topics_of_every_run() -> None:
 
 
 def test_all_names_are_listed() -> None:
-    expected = list[str]()
+    assert list(SAMPLES) == list(TABLE)
     for topic, (value, *_) in SAMPLES.items():
-        expected += [f"{topic}.{name}" for name in value] if isinstance(value, dict) else [topic]
-    assert names() == expected
+        assert getattr(TABLE[topic].form, "__struct_fields__", None) == (
+            tuple(value) if isinstance(value, dict) else None
+        )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,18 +22,49 @@ from admmnet.data.table import RawTable, refuse
 from admmnet.errors import DataError, RequestError, counted
 from admmnet.holder.encoding import RawRows
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True)
+@dataclass
 class Findings:
-    """What a check found; faults and labels quote records."""
+    """What a check finds; faults and labels quote records."""
 
-    faults: tuple[str, ...]  # each with line, column and value; at most ``DataError.KEPT`` of a kind
-    count: int  # of all
-    source: Source | None  # the records, if there is no fault
+    asked: bool  # whether a run of some methods measures columns with bounds
+    faults: list[str] = field(default_factory=list)  # with line, column and value; ``DataError.KEPT`` of a kind at most
+    count: int = 0  # of all
+    source: Source | None = None  # the records, if there is no fault
     notes: tuple[str, ...] = ()  # what is no fault, but makes columns count little
-    asked: bool = False  # whether a run of some methods measures columns with bounds
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Keep the faults that a step finds."""
+        try:
+            yield
+        except DataError as error:
+            self.faults += error.faults
+            self.count += error.count
+
+    def keep(self, faults: Iterable[str]) -> None:
+        """Keep the faults of records that a reader leaves out."""
+        with self.noting():
+            refuse(faults)
+
+    def check(self, table: RawTable, schema: Schema, positive: str | None) -> None:
+        """Find the faults of labels and columns."""
+        with self.noting():
+            label = label_of(table, schema)
+            table = without(table, label, schema.leave_out)
+            read_labels(table, label, schema, positive, discover=True)
+        # without rules, which column is no feature is known by the label alone
+        if table.numbers is not None or not (schema.rules or schema.label in table.names):
+            return
+        schema = with_columns(schema, table)
+        with self.noting():
+            check_columns(schema, table)
+        for rule in schema.rules:
+            with self.noting():
+                one = replace(schema, rules=(rule,))
+                one = one if schema.measured else complete(one, table)[0]
+                block_of(one.rules[0], table, measured=schema.measured)
+                refuse_text(one, table)
 
     @property
     def columns(self) -> list[str]:
@@ -54,84 +85,30 @@ def check_file(settings: DataSettings) -> Findings:
     if settings.per_agent:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
     validate(settings)
-    asked = whole_and_bounded(settings)
+    found = Findings(whole_and_bounded(settings))
     if kinds_alone(settings):
         settings = settings.changed(encode="private")
-    found = Found()
     if not settings.named:
         schema = declared(settings)
-        table = found.attempt(lambda: read_table(Path(settings.data), schema, refuse=found.keep))
-        if table is not None:
-            check_table(found, table, schema, settings.positive)
-    source = None
+        with found.noting():
+            found.check(read_table(Path(settings.data), schema, refuse=found.keep), schema, settings.positive)
     if not found.count:  # then exactly what a run does
-        source = found.attempt(lambda: read_source(settings))
-    notes: tuple[str, ...] | None = ()
-    if source is not None:
-        notes = found.attempt(lambda: _finish(source, settings))
-    return Findings(tuple(found.faults), found.count, None if found.count else source, notes or (), asked)
+        with found.noting():
+            source = read_source(settings)
+            found.notes, found.source = tuple(_notes(source, settings)), source
+    return found
 
 
-class Found:
-    """Faults of the steps of a check."""
-
-    def __init__(self) -> None:
-        self.faults: list[str] = []
-        self.count = 0
-
-    def attempt(self, step: Callable[[], T]) -> T | None:
-        """Result of a step; None if it finds faults, which are kept."""
-        try:
-            return step()
-        except DataError as error:
-            self.faults += error.faults
-            self.count += error.count
-        return None
-
-    def keep(self, faults: Iterable[str]) -> None:
-        """Keep the faults of records that a reader leaves out."""
-        self.attempt(lambda: refuse(faults))
-
-
-def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
+def _notes(source: Source, settings: DataSettings) -> Iterator[str]:
     rows = every(source)
     encoder = Encoder.of(source, rows, settings, discover=True)
     X, _ = encoder.rows(source, rows)
-    said = None if isinstance(X, RawRows) else swallowing(X, encoder.names)
-    gone = f"{source.table.left_out} records are left out by leave_out: private runs refuse the file while it has them"
-    return (
-        *((gone,) if source.table.left_out else ()),
-        *(() if said is None else (said,)),
-        *(() if settings.named else unfilled(source)),
-    )
-
-
-def check_table(found: Found, table: RawTable, schema: Schema, positive: str | None) -> None:
-    """Find the faults of labels and columns."""
-    table = found.attempt(lambda: _labelled(table, schema, positive)) or table
-    # without rules, which column is no feature is known by the label alone
-    if table.numbers is not None or not (schema.rules or schema.label in table.names):
-        return
-    schema = with_columns(schema, table)
-    found.attempt(lambda: check_columns(schema, table))
-    for rule in schema.rules:
-        found.attempt(partial(_check_rule, rule, schema, table))
-
-
-def _check_rule(rule: Rule, schema: Schema, table: RawTable) -> None:
-    if schema.measured:
-        block_of(rule, table, measured=True)
-        refuse_text(replace(schema, rules=(rule,)), table)
-        return
-    block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
-
-
-def _labelled(table: RawTable, schema: Schema, positive: str | None) -> RawTable:
-    """Check the labels; the records that have one."""
-    label = label_of(table, schema)
-    table = without(table, label, schema.leave_out)
-    read_labels(table, label, schema, positive, discover=True)
-    return table
+    if gone := source.table.left_out:
+        yield f"{gone} records are left out by leave_out: private runs refuse the file while it has them"
+    if not isinstance(X, RawRows) and (said := swallowing(X, encoder.names)) is not None:
+        yield said
+    if not settings.named:
+        yield from unfilled(source)
 
 
 LARGEST = 0.9
@@ -181,17 +158,11 @@ def unfilled(source: Source) -> Iterator[str]:
             )
 
 
-_SHOWN = 6  # categories or edges that are written out
-
-
 def _encoding(rule: Rule) -> str:
-    """What a complete rule makes of its column, in the words of a schema."""
-    words = (
-        f"{key} {_few([*value]) if isinstance(value, list | dict) else value}" for key, value in said(rule).items()
-    )
+    """What a complete rule makes of its column, in the words of a schema; of long lists the first six."""
+    words = []
+    for key, value in said(rule).items():
+        values = [*map(str, value)] if isinstance(value, list | dict) else [str(value)]
+        more = f", ... ({len(values)})" if len(values) > 6 else ""
+        words.append(f"{key} {', '.join(values[:6])}{more}")
     return ", ".join(words).removeprefix("kind ")
-
-
-def _few(values: list[Any]) -> str:
-    more = f", ... ({len(values)})" if len(values) > _SHOWN else ""
-    return ", ".join(map(str, values[:_SHOWN])) + more

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -127,7 +128,7 @@ def completed(table: RawTable, schema: Schema, positive: str | None) -> tuple[Sc
             schema = labelled(table, label, schema)[0]
             read = (*read, f"the labels {listed(schema.classes)}")
             if gone:
-                count = round(column_share(column, gone) * table.rows)
+                count = int(np.isin(column.codes, [column.levels.index(level) for level in gone]).sum())
                 notes = (*notes, f"{count} of {table.rows} records have no label and are left out")
     return schema, read, notes
 
@@ -203,22 +204,18 @@ def _bounds(sample: Vector) -> tuple[float, float]:
 
 def _spelling(table: RawTable, names: list[str], separator: str | None) -> Spelling:
     """How a table writes numbers: as makes most columns numbers, the plain way if none needs another."""
-    columns = [[level for level in _levels(table, name)[:1000] if not is_missing(level)] for name in names]
+    columns = []
+    for name in names:
+        with suppress(DataError):  # a column of lists, for example
+            column = table.column(name)
+            levels = () if column.typed else column.levels  # every spelling writes texts of numbers alike
+            columns.append([level for level in levels[:1000] if not is_missing(level)])
     odd = [levels for levels in columns if levels and numbers_of(levels, PLAIN, missing=False) is None]
     if not any(all(_FIGURES.fullmatch(x) and not DATE.fullmatch(x) for x in levels) for levels in odd):
         return PLAIN
     # of "1,234" alone a semicolon between cells says that the comma is a decimal one
     order = sorted(_SPELLINGS, key=lambda each: each.decimal == ".") if separator == ";" else _SPELLINGS
     return max(order, key=lambda each: sum(numbers_of(x, each, missing=False) is not None for x in columns if x))
-
-
-def _levels(table: RawTable, name: str) -> tuple[str, ...]:
-    """Texts of a column, unless they are of numbers, which every spelling writes alike."""
-    try:
-        column = table.column(name)
-    except DataError:
-        return ()
-    return () if column.typed else column.levels
 
 
 def labelled(table: RawTable, label: str, schema: Schema) -> tuple[Schema, str]:
@@ -240,7 +237,8 @@ def labelled(table: RawTable, label: str, schema: Schema) -> tuple[Schema, str]:
             "{word = [spellings], ...}"
         )
     schema = replace(schema, leave_out=tuple(gone))
-    without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
+    total = sum(found.values())
+    without = f"; records without a label ({(table.rows - total) / table.rows:.1%}) are left out" if gone else ""
     values = column.values(table.spelling, missing=True)
     if len(found) > FEW_CLASSES:
         if values is None:
@@ -260,18 +258,9 @@ def labelled(table: RawTable, label: str, schema: Schema) -> tuple[Schema, str]:
         words = tuple(sorted(found, key=lambda word: (word.casefold() not in _NEGATIVE, -found[word], word)))
     else:
         words = tuple(sorted(found))
-    total = sum(found.values())
     shares = ", ".join(f"{word!r} {found[word] / total:.1%}" for word in words)
     sign = f"; {words[1]!r} is +1" if len(words) == 2 else ""
     return replace(schema, labels=words), f"shares in the sample: {shares}{sign}{without}"
-
-
-def column_share(column: RawColumn, levels: list[str]) -> float:
-    """Share of the records that have one of some levels."""
-    return float(np.isin(column.codes, [column.levels.index(level) for level in levels]).mean())
-
-
-LEFT_OUT = "simulations leave these records out; a private run refuses them: delete them from its files first"
 
 
 def write_draft(draft: SchemaDraft) -> str:
@@ -288,7 +277,8 @@ def write_draft(draft: SchemaDraft) -> str:
     lines += ["", *_comment(draft.notes.get(draft.schema.label or "", ""))]
     if draft.schema.label is None:
         lines += _comment("No label column is named: label = ..., and labels = [negative, positive], go here.")
-    lines += _comment(LEFT_OUT if draft.schema.leave_out else "")
+    if draft.schema.leave_out:
+        lines += _comment("simulations leave these records out; a private run refuses them: delete them first")
     # the screen quotes values, the file does not
     lines += _comment(*(f"{doubt.column!r} is left out: {doubt.reason}" for doubt in draft.doubts))
     lines.append(tomli_w.dumps(table))
@@ -302,32 +292,33 @@ def _comment(*lines: str) -> list[str]:
     return ["# " + "".join(c if c.isprintable() else "?" for c in line) for line in lines if line]
 
 
-def _written(schema: Schema) -> Iterable[str]:
-    """How the file is written, where that is not usual."""
+def words_of(draft: SchemaDraft) -> Iterable[str]:
+    """Lines for the screen."""
+    schema, kinds = draft.schema, [type(rule).__name__ for rule in draft.schema.rules]
+    yield f"looked at {draft.looked_at}"
     if schema.separator is not None:
         yield f"its cells are divided by {SEPARATORS.get(schema.separator, repr(schema.separator))}"
     if schema.header is False:
         yield "its first line is taken for a record: the columns are called x1, x2, ..."
     if schema.spelling != PLAIN:
         yield f"its numbers are read as 1{schema.thousands}234{schema.decimal}5"
-
-
-def words_of(draft: SchemaDraft) -> Iterable[str]:
-    """Lines for the screen."""
-    kinds = [type(rule).__name__ for rule in draft.schema.rules]
-    yield f"looked at {draft.looked_at}"
-    yield from _written(draft.schema)
     counts = f"{kinds.count('Numeric')} of numbers, {kinds.count('Categorical')} of categories"
     yield f"{len(kinds)} columns are declared: {counts}"
-    if draft.schema.label is not None:
-        yield f"label {draft.schema.label!r}: {draft.notes[draft.schema.label]}"
+    if schema.label is not None:
+        yield f"label {schema.label!r}: {draft.notes[schema.label]}"
     for doubt in draft.doubts:
         yield f"left out {doubt.column!r}: {doubt.reason}, {doubt.example}".rstrip(", ")
 
 
 def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
     """TOML of the schema that a sample suggests, and lines for the screen; a RequestError if it is no sample."""
-    mark = _checked(file, separator)
+    if AGENT in str(file):
+        raise RequestError(f"{file}: name one file that is a public sample, without {AGENT}")
+    if form_of(str(file)) != ".csv":
+        raise RequestError(f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files")
+    if not file.is_file():
+        raise RequestError(f"{file} does not exist: correct the path")
+    mark = None if separator is None else separator_of(separator, "--separator")
     with about(file):
         if file.suffix == ".parquet":
             table, read_by = read_parquet(file), Schema()
@@ -344,14 +335,3 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
     if not found.schema.rules:
         raise DataError(f"{file}: no column is left besides the label; look at the columns of the file", str(file))
     return write_draft(found), list(words_of(found))
-
-
-def _checked(file: Path, separator: str | None) -> str | None:
-    """Separator that is given; a file that is no sample is refused."""
-    if AGENT in str(file):
-        raise RequestError(f"{file}: name one file that is a public sample, without {AGENT}")
-    if form_of(str(file)) != ".csv":
-        raise RequestError(f"{file} has no named columns: a schema is drafted for .csv, .tsv and .parquet files")
-    if not file.is_file():
-        raise RequestError(f"{file} does not exist: correct the path")
-    return None if separator is None else separator_of(separator, "--separator")

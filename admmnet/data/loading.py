@@ -19,7 +19,7 @@ from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared, read_file, read_source, read_table, validate
-from admmnet.data.table import RawTable, Rows, no_rows, numbered
+from admmnet.data.table import RawTable, Rows, column_of, numbered, table_of_numbers
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 
@@ -72,7 +72,9 @@ def load_each(
             _check_there(settings, agents, group)
             yield from made(_read_own(settings, group), settings, agents, [group])
     else:
-        yield from made(_read(settings), settings, agents, groups, sparse=sparse)
+        source = read_source(settings)
+        known, train, test = tests_of(source, settings)
+        yield from made(ReadRecords(source, train, known, test), settings, agents, groups, sparse=sparse)
 
 
 def made(
@@ -83,7 +85,12 @@ def made(
     if settings.data_dependent:
         refuse_text(source.schema, source.table)
     encoder = Encoder.of(source, read.train, settings, discover=read.whole)
-    parts = read.own or dict(enumerate(dealt(source, read.train, settings, agents)))
+    split = parse_split(split_of(settings, agents))
+    if split.kind == "dirichlet" and source.schema.targets is not None:
+        raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
+    with about(source.file):
+        column, seed = source.table.column, settings.data_seed
+        parts = read.own or dict(enumerate(deal(split, read.train, source.y, column, agents, seed)))
     stay = encoder.sparse(source, sparse)
     if not stay:
         mine = [agent for group in groups for agent in group]
@@ -112,15 +119,6 @@ def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     if not (values > 0.0).all():
         raise RequestError(f"record_epsilon = {name!r} has {values.min():g}: it must be positive in every record")
     return values
-
-
-def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:
-    """Training rows of every agent, as `--split` deals them."""
-    split = parse_split(split_of(settings, agents))
-    if split.kind == "dirichlet" and source.schema.targets is not None:
-        raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
-    with about(source.file):
-        return deal(split, train, source.y, source.table.column, agents, settings.data_seed)
 
 
 def _check_there(settings: DataSettings, agents: int, mine: Sequence[int]) -> None:
@@ -172,20 +170,14 @@ def _public(settings: DataSettings) -> Source:
     if form_of(settings.data) != ".csv":
         if schema.features is None:
             raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
-        table = no_rows(numbered(schema.features), settings.data, "label")
+        X = np.zeros((0, schema.features))
+        table = table_of_numbers(X, numbered(schema.features), "label", lambda: column_of(()), str, settings.data)
     else:
         if not schema.rules:
             raise RequestError(f"{settings.data}: declare every column in [data.schema.columns]: {place}")
         names = [rule.column for rule in schema.rules] + ([schema.label] if schema.label else [])
-        table = no_rows(tuple(dict.fromkeys(names)), settings.data)
+        table = RawTable(tuple(dict.fromkeys(names)), 0, lambda name: column_of(()), str, settings.data)
     return source_of(table, schema, settings.positive, discover=False)
-
-
-def _read(settings: DataSettings) -> ReadRecords:
-    """Pooled records and their training rows, and the source and the rows of the test set."""
-    source = read_source(settings)
-    known, train, test = tests_of(source, settings)
-    return ReadRecords(source, train, known, test)
 
 
 def tests_of(source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:

@@ -244,14 +244,16 @@ def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
     """
     if X is None:
         raise RequestError(f"{prefix}X is missing: labels y go with rows X")
-    if hasattr(X, "tocsr"):
-        _check_kind(X.dtype.kind, X.shape, prefix)
-        return (), _csr(X, prefix)
-    if (frame := frame_of(X)) is not None:
+    sparse = hasattr(X, "tocsr")
+    if not sparse and (frame := frame_of(X)) is not None:
         return numbers_of(frame, prefix)
-    array = array_of(X, "X", prefix)
-    _check_kind(array.dtype.kind, array.shape, prefix)
-    return (), array.astype(np.float64)
+    rows = X if sparse else array_of(X, "X", prefix)
+    if len(rows.shape) != 2:
+        remedy = "X.reshape(-1, 1) if there is one feature" if len(rows.shape) == 1 else "X.reshape(len(X), -1)"
+        raise RequestError(f"{prefix}X has shape {rows.shape}: a table (n, d), a row a record, is needed; {remedy}")
+    if rows.dtype.kind not in NUMBERS:
+        raise RequestError(f"{prefix}X holds {_KINDS.get(rows.dtype.kind, 'no numbers')}")
+    return (), _csr(rows, prefix) if sparse else rows.astype(np.float64)
 
 
 def _csr(X: Any, prefix: str) -> Any:
@@ -273,58 +275,38 @@ def _csr(X: Any, prefix: str) -> Any:
     return rows
 
 
-def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
-    if len(shape) != 2:
-        remedy = "X.reshape(-1, 1) if there is one feature" if len(shape) == 1 else "X.reshape(len(X), -1)"
-        raise RequestError(f"{prefix}X has shape {shape}: a table (n, d), a row a record, is needed; {remedy}")
-    if kind not in NUMBERS:
-        raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
-
-
 def _labels(y: Any, n: int, prefix: str) -> RawColumn:
-    """Labels as the texts that a file would have."""
+    """Labels as the texts that a file would have; one that is missing is no value, and none but one a row is taken."""
     if y is None:
         raise RequestError(f"{prefix}y is missing: rows X go with labels y, one a row")
-    if (series := frame_of(y)) is not None:
-        if len(series.shape) == 2:
-            raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
-        check_length(series.shape, n, prefix)
+    series = frame_of(y)
+    if series is not None and len(series.shape) == 2:
+        raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
+    values = array_of(y, "y", prefix) if series is None else series
+    if values.shape != (n,):
+        remedy = "give one label a row"
+        if len(values.shape) == 2 and len(values) == n:
+            remedy = "y.ravel() has it" if values.shape[1] == 1 else "of one column a class y.argmax(axis=1) has it"
+        raise RequestError(f"{prefix}y has shape {values.shape}, X has {n} rows: shape ({n},) is needed; {remedy}")
+    if series is not None:
         column = text_of_column(series, f"{prefix}y")
         truths = {"True": "1", "False": "0"} if str(series.dtype) == "Boolean" else {}
-        return _labelled(replace(column, levels=tuple(truths.get(text, text) for text in column.levels)), prefix)
-    array = array_of(y, "y", prefix)
-    check_length(array.shape, n, prefix)
-    if array.dtype.kind == "O":
-        return _labelled(column_of_cells(array.tolist(), f"{prefix}y"), prefix)
-    if array.dtype.kind == "U":
-        return _labelled(column_of([text.strip() for text in array.tolist()]), prefix)
-    if array.dtype.kind not in NUMBERS:
-        raise RequestError(
-            f"{prefix}y holds {_KINDS.get(array.dtype.kind, 'no labels').partition(':')[0]}: give numbers or texts"
+        column = replace(column, levels=tuple(truths.get(text, text) for text in column.levels))
+    elif values.dtype.kind in "OU":
+        column = column_of_cells(values.tolist(), f"{prefix}y")
+    elif values.dtype.kind in NUMBERS:
+        numbers = values.astype(np.float64)
+        refuse(
+            f"{prefix}y[{row}] is {numbers[row]:g}: every record needs a label"
+            for row in np.flatnonzero(~np.isfinite(numbers)).tolist()
         )
-    numbers = array.astype(np.float64)
-    refuse(
-        f"{prefix}y[{row}] is {numbers[row]:g}: every record needs a label"
-        for row in np.flatnonzero(~np.isfinite(numbers)).tolist()
-    )
-    return column_of_numbers(numbers)
-
-
-def _labelled(column: RawColumn, prefix: str) -> RawColumn:
-    """Refuse records without a label: a missing one is no value."""
+        return column_of_numbers(numbers)
+    else:
+        what = _KINDS.get(values.dtype.kind, "no labels").partition(":")[0]
+        raise RequestError(f"{prefix}y holds {what}: give numbers or texts")
     empty = [code for code, text in enumerate(column.levels) if not text]
     refuse(
         f"{prefix}row {row} (the first is 0): label '' of y is missing, every record needs one"
         for row in np.flatnonzero(np.isin(column.codes, empty)).tolist()
     )
     return column
-
-
-def check_length(shape: tuple[int, ...], n: int, prefix: str = "") -> None:
-    """Refuse labels y that are not one a row of X."""
-    if shape == (n,):
-        return
-    remedy = "give one label a row"
-    if len(shape) == 2 and shape[0] == n:
-        remedy = "y.ravel() has it" if shape[1] == 1 else "of one column a class y.argmax(axis=1) has it"
-    raise RequestError(f"{prefix}y has shape {shape}, X has {n} rows: shape ({n},) is needed; {remedy}")

@@ -258,13 +258,6 @@ def check_finite(X: Any, names: Sequence[str], where: Where, refuse: Refuse = re
     )
 
 
-def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> RawTable:
-    """Table without records; if the form fixes the label column, all names are features besides."""
-    numbers = None if label is None else np.zeros((0, len(names)))
-    names = names if label is None else (label, *names)
-    return RawTable(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, numbers)
-
-
 def numbering() -> defaultdict[Any, int]:
     """A dictionary that numbers the values it is asked for, from 0."""
     return defaultdict(count().__next__)

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from admmnet.errors import RequestError
 from admmnet.record import format, reader
 from admmnet.record.reader import Run
@@ -92,15 +94,20 @@ class RunResult:
         ndarray of shape (n,)
             -1.0 and +1.0, or the declared labels; real targets in their unit.
         """
-        from admmnet.predict.apply import predicted
+        from admmnet.predict.apply import NewData, predict
 
-        return predicted(self.model, X, agent)
+        words = predict(self.model, NewData(data=X), agent=agent).prediction
+        try:
+            return np.array(words, dtype=np.float64)
+        except ValueError:
+            return np.array(words)
 
     def score(self, X: Any, y: Any) -> float:
         """Return the share of rows whose label is predicted, or R^2 of real targets; it is a figure of these rows."""
-        from admmnet.predict.apply import scored
+        from admmnet.predict.apply import NewData, evaluate
 
-        return scored(self.model, X, y)
+        error = evaluate(self.model, NewData(data=(X, y)))["error"]
+        return float(error["r2"] if "r2" in error else 1.0 - error["consensus"])
 
     def to_dataframe(self) -> Any:
         """Return metrics.csv as a pandas DataFrame: a row an agent and round, agent -1 being the network.

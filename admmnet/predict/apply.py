@@ -36,7 +36,7 @@ from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
 from admmnet.types import Matrix, Vector
 
-__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "predicted", "read_model", "rows_for", "scored"]
+__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "read_model", "rows_for"]
 PROBABLE = ("logistic", "softmax")
 """Losses whose scores are log-odds; those of others say nothing of probabilities."""
 
@@ -267,18 +267,3 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     else:
         words = tuple(rows.labels[s > 0.0] for s in score.tolist())
     return Predictions(np.arange(1, len(score) + 1), score, probability, words, (), np.zeros((len(score), 0)))
-
-
-def predicted(model: Model, X: Any, agent: int | None) -> NDArray[Any]:
-    """Label of every row: numbers where all labels are numbers, else texts."""
-    words = predict(model, NewData(data=X), agent=agent).prediction
-    try:
-        return np.array(words, dtype=np.float64)
-    except ValueError:
-        return np.array(words)
-
-
-def scored(model: Model, X: Any, y: Any) -> float:
-    """Share of rows whose label is predicted; R^2 of real targets."""
-    error = evaluate(model, NewData(data=(X, y)))["error"]
-    return float(error["r2"] if "r2" in error else 1.0 - error["consensus"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,14 +49,19 @@ def noise_of(model: Model, agent: int | None = None) -> Noise:
     if not METHODS[name].private:
         return Noise(np.zeros_like(vector), f"{name} adds no noise")
     try:
-        bound, equation = BOUNDS.get(name, (None, ""))
-        if bound is None:
-            raise _NoFigure(f"no bound is stated for {name}: {' and '.join(BOUNDS)} have one")
-        deviation = np.sqrt(np.broadcast_to(bound(model, *_read(model)), vector.shape))
+        if name not in ("noisy-gd", "ssp"):
+            raise _NoFigure(f"no bound is stated for {name}: noisy-gd and ssp have one")
+        summary, ledgers = _read(model)
+        if name == "noisy-gd":
+            deviation = np.sqrt(np.broadcast_to(_descent(model, summary, ledgers), vector.shape))
+            return Noise(np.array(deviation), "from the ledgers and settings alone, eq. (104)", "(104)")
     except _NoFigure as lacking:
         return Noise(None, str(lacking))
-    source = "the noisy moments that were released" if bound is _moments else "the ledgers and settings alone"
-    return Noise(np.array(deviation), f"from {source}, eq. {equation}", equation)
+    if model.deviation is None:
+        return Noise(None, "the run kept no figure: no sum came about, or its folder is of an older version")
+    # the moments are released, so that the run itself could tell what their noise does
+    deviation = np.array(np.broadcast_to(model.deviation, vector.shape))
+    return Noise(deviation, "from the noisy moments that were released, eq. (105)", "(105)")
 
 
 def _read(model: Model) -> tuple[Summary, Sequence[VerifiedLedger]]:
@@ -114,18 +119,6 @@ def _sums(summary: Summary, ledgers: Sequence[VerifiedLedger]) -> list[float]:
                 variance[round] += event.sigma**2 / event.parts
                 records[round] += int(ledger.header["records"])
     return [variance[round] / records[round] ** 2 for round in sorted(variance)]
-
-
-def _moments(model: Model, summary: Summary, ledgers: Sequence[VerifiedLedger]) -> Vector:
-    """Eq. (105): the noisy moments are released, so that the run itself could tell what their noise does."""
-    if model.deviation is None:
-        raise _NoFigure("the run kept no figure: no sum came about, or its folder is of an older version")
-    return model.deviation**2
-
-
-Bound = Callable[[Model, Summary, Sequence[VerifiedLedger]], "float | Vector"]
-BOUNDS: dict[str, tuple[Bound, str]] = {"noisy-gd": (_descent, "(104)"), "ssp": (_moments, "(105)")}
-"""Bounds on the variance, and their numbers on docs/methods.md."""
 
 
 BEYOND = 2.0

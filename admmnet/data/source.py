@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,10 @@ def read_labels(
         return np.clip(table.numbers_of(name), *schema.targets)[column.codes], schema, read
     if schema.threshold is not None:
         return np.where(table.numbers_of(name) > schema.threshold, 1.0, -1.0)[column.codes], schema, read
-    if schema.labels is None:
-        return _by_convention(table, name), schema, read
+    if schema.labels is None:  # -1 and 1, or 0 and 1: levels are in the order of rows
+        negative = next((label for label in map(canonical, column.levels) if label in ("-1", "0", "-0")), "-1")
+        usual = (("-1", "1"), {}) if negative == "-1" else (("0", "1"), {"0": ["-0"]})
+        return _by_value(table, name, *usual, declared=False), schema, read
     values = oriented(schema.labels, positive)
     return _by_value(table, name, values, schema.spelt), replace(schema, labels=values), read
 
@@ -58,15 +59,11 @@ def _discovered(
     if declared or (wanted is None and positive is None):
         return schema, ()
     key = {"classes": "labels = [...]", "real": "targets = [lowest, highest]"}.get(wanted or "", "")
-    if not discover and wanted is not None:
-        raise RequestError(
-            f"{table.origin}: --task {wanted} leaves the labels to be read from the rows: declare {key} in"
-            " [data.schema]"
-        )
     if not discover:
+        asked, what = (f"--task {wanted}", "the labels") if wanted else (f"--positive {positive}", "the negative label")
+        key = key or "both, labels = [negative, positive]"
         raise RequestError(
-            f"--positive {positive} leaves the negative label value to be read from the rows:"
-            " declare both, labels = [negative, positive] in [data.schema]"
+            f"{table.origin}: {asked} leaves {what} to be read from the rows: declare {key} in [data.schema]"
         )
     levels = table.column(name).levels
     if wanted == "real":
@@ -84,7 +81,7 @@ def _discovered(
             )
         return replace(schema, labels=values), (f"the labels of {name!r}",)
     assert positive is not None
-    others = [level for level in levels if not same(level, positive)]
+    others = [level for level in levels if canonical(level) != canonical(positive)]
     if len(others) == len(levels):
         raise DataError(
             f"{table.origin}, column {name!r}: no row has the label {positive!r} of --positive; name one of"
@@ -92,11 +89,8 @@ def _discovered(
         )
     there = [level for level in others if not is_missing(level)]
     if not there:
-        row = table.column(name).first(levels.index(others[0])) if others else 0
-        fault = (
-            f"the label is missing; {UNLABELLED}" if others else f"every row has the label {positive!r}; two are needed"
-        )
-        raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
+        table.refuse(name, lambda level: f"the label is missing; {UNLABELLED}" if is_missing(level) else None)
+        raise DataError(f"{table.where(0)}, column {name!r}: every row has the label {positive!r}; two are needed")
     negative = there[0]
     return replace(schema, labels=(negative, positive)), (f"negative label {negative!r}",)
 
@@ -109,45 +103,36 @@ def _place(label: str) -> tuple[bool, float, str]:
         return True, 0.0, label
 
 
-def same(a: str, b: str) -> bool:
-    """Whether two texts are the same label."""
-    return canonical(a) == canonical(b)
-
-
 def oriented(declared: Values, positive: str | None) -> Values:
     """Negative and positive value, turned round if `positive` is the declared negative one; more stay as they are."""
     if positive is None:
         return declared
     if len(declared) > 2:
         raise RequestError(f"--positive {positive} goes with two labels, and {len(declared)} are declared: drop it")
-    if same(positive, declared[1]):
-        return declared
-    if same(positive, declared[0]):
-        return declared[1], declared[0]
+    for values in (declared, declared[::-1]):
+        if canonical(positive) == canonical(values[1]):
+            return values
     raise RequestError(f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}")
 
 
 def _by_value(
-    table: RawTable,
-    name: str,
-    values: Values,
-    spelt: Mapping[str, Sequence[str]] = {},
-    otherwise: Callable[[], str] | None = None,
+    table: RawTable, name: str, values: Values, spelt: Mapping[str, Sequence[str]], *, declared: bool = True
 ) -> Vector:
-    """Numbers of the rows' labels, which have these values; ``otherwise`` are words for others that nobody declared."""
+    """Numbers of the rows' labels, which have these values, by declaration or by convention."""
     numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
     places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
     places |= {canonical(text): places[canonical(word)] for word, texts in spelt.items() for text in texts}
+    column = table.column(name)
     words = f"the labels are {f'{values[0]!r} and {values[1]!r}' if len(values) == 2 else listed(values)}"
+    if not declared and any(canonical(level) not in places for level in column.levels):
+        words = f"labels must be -1/+1 or 0/1, else {_otherwise(column)}"
 
     def undeclared(level: str) -> str | None:
         if canonical(level) in places:
             return None
-        remedy = UNLABELLED if is_missing(level) else words if otherwise is None else otherwise()
-        return f"{'undeclared ' if otherwise is None else ''}label {level!r}; {remedy}"
+        return f"{'undeclared ' * declared}label {level!r}; {UNLABELLED if is_missing(level) else words}"
 
     table.refuse(name, undeclared)
-    column = table.column(name)
     return np.array([places[canonical(level)] for level in column.levels])[column.codes]
 
 
@@ -165,20 +150,6 @@ def _otherwise(column: RawColumn) -> str:
         return f"of {len(values)} classes, {shown}, take --task classes or labels = [a, b, c] in [data.schema]"
     known = listed(values)
     return f"name them with --positive VALUE, one of {known}, or labels = [negative, positive] in [data.schema]"
-
-
-def _by_convention(table: RawTable, name: str) -> Vector:
-    column = table.column(name)
-    # levels are in the order of rows
-    negative = next((label for label in map(canonical, column.levels) if label in ("-1", "0", "-0")), "-1")
-
-    @cache
-    def otherwise() -> str:
-        return f"labels must be -1/+1 or 0/1, else {_otherwise(column)}"
-
-    if negative == "-1":
-        return _by_value(table, name, ("-1", "1"), otherwise=otherwise)
-    return _by_value(table, name, ("0", "1"), {"0": ["-0"]}, otherwise)
 
 
 RAW = (

@@ -131,10 +131,6 @@ class RawColumn(Struct, frozen=True):
     codes: Codes  # for every row the place of its text in `levels`
     typed: bool | None = False  # whether it holds numbers, whose texts are plain ones; None: some cells do
 
-    def first(self, level: int) -> int:
-        """Row (from 0) in which a level occurs first."""
-        return int(np.argmax(self.codes == level))
-
     def taken(self, rows: Rows) -> RawColumn:
         """Column of some rows, with the texts that they have."""
         levels, codes = np.unique(self.codes[rows], return_inverse=True)

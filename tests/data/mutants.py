@@ -6,7 +6,7 @@ MUTANTS = {
     "indicators forget the weight": ("data/encode.py", "rule.weight * features, table", "features, table"),
     "undeclared categories are others": ("data/encode.py", "gone if is_missing(level) else other", "gone or other"),
     "categories are read of private files": ("data/source.py", "schema.rules if rule.open]:", "[]]:"),
-    "ranges of targets are read, too": ("data/source.py", "if not discover and wanted is not None:", "if False:"),
+    "ranges of targets are read, too": ("data/source.py", "    if not discover:\n", "    if False:\n"),
     "scales are read of test records": ("data/rows.py", "_largest(source, train)", "_largest(source, every(source))"),
     "the mean of all targets": ("data/rows.py", "np.mean(source.y[train])", "np.mean(source.y)"),
     "targets leave [-1, 1]": ("data/records.py", "max(self.high - self.centre,", "min(self.high - self.centre,"),

@@ -43,8 +43,8 @@ COMMANDS = {
 
 
 _MODULES = {
-    **{"account": "ledger", "evaluate": "model", "plot": "report", "predict": "model", "relay": "network"},
-    **{"reproduce": "compare", "topology": "network"},
+    **{"account": "ledger", "audit": "compare", "baseline": "calibrate", "evaluate": "model", "plot": "report"},
+    **{"predict": "model", "relay": "network", "reproduce": "compare", "topology": "network"},
 }
 """Modules of commands that are in no module of their own name."""
 
@@ -161,17 +161,10 @@ def _tell(error: BaseException, world: World | None, debug: bool, command: str) 
         print(f"admmnet: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, AdmmnetError) else 3
     if isinstance(error, RequestError) and not error.shared:
-        if command == "run":  # all ranks read its words: others may have found nothing wrong with theirs
-            error = _of_all(error, world)
-        error.shared = True
+        try:
+            # all ranks read the words of `run`: others may have found nothing wrong with theirs
+            with as_one(world) if command == "run" else nullcontext():
+                raise error
+        except AdmmnetError as first:
+            error = first.of_all()
     return report_error(error, world, debug=debug)
-
-
-def _of_all(error: RequestError, world: World) -> AdmmnetError:
-    """The first rank's error, once every rank has been told of its own."""
-    try:
-        with as_one(world):
-            raise error
-    except AdmmnetError as first:
-        return first
-    return error

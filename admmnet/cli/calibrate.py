@@ -1,25 +1,32 @@
-"""admmnet calibrate: the noise of a run and what each part of the budget buys, without data."""
+"""admmnet calibrate: what each part of a run's budget buys, without data; and admmnet baseline, whose dry run does."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import json_flag, notes, show
+from admmnet.cli.flags import explain_flag, json_flag, notes, output_flags, show, talks
+from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, settings_of
+from admmnet.config.run_config import RunConfig, known_settings, with_delta
+from admmnet.config.toml import saved_algorithm
 from admmnet.errors import RequestError
+from admmnet.methods import METHODS, single_sites
 from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import epsilon
+from admmnet.registry import meant
+from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
     from admmnet.methods.agents import AgentPlan
     from admmnet.methods.base import Method
     from admmnet.methods.settings import MethodSettings
     from admmnet.privacy.contract import Contract
-
+    from admmnet.running.plan import Plan
 
 BUILT_IN_TRAINING = 35_000
 """Training records of census and adult, shared evenly if --records is not given."""
@@ -62,13 +69,11 @@ def calibrate(
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
     data set is opened.
     """
-    from admmnet.config.defaults import with_delta
     from admmnet.data.sources import declared_classes, declared_task
     from admmnet.methods import fixed
     from admmnet.methods.base import Facts
     from admmnet.running.graphs import located
     from admmnet.running.plan import decide
-    from admmnet.transport.local import LocalWorld
 
     run = settings_of(config, flags)
     if run.baseline:
@@ -250,3 +255,104 @@ def _said(
         yield "they hold with probability 1 - failure and 1 - 3 failure; where a dash stands, nothing is promised"
         yield "they say nothing about an excess loss below least, nor below least ever with any number of records"
         yield "V is a constant that the paper leaves open; its a and Delta are taken to be 0"
+
+
+_WORDS = {
+    "epsilon": "budget epsilon",
+    "delta": "budget delta; auto: 0.1 over the records, at most 1e-5",
+    "regularisation": "weight lambda of ||theta||^2/2; auto: 1e-4, 1e-5 for hinge",
+    "measure_every": "epochs between lines of metrics.csv",
+}
+"""Help where that of `run` speaks of a network."""
+
+
+class _Baseline(SettingsCommand):
+    """Settings of the method that is named first."""
+
+    more = "A method's own settings: admmnet baseline NAME --help."
+
+    def methods(self) -> list[str]:
+        return single_sites()
+
+    def algorithms(self, args: list[str]) -> Iterator[str]:
+        yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]
+
+
+@click.command(
+    cls=_Baseline,
+    hidden=["algorithm", *(name for name, own in known_settings().items() if own.scope)],
+    changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
+)
+@click.argument("name", metavar="NAME")
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@click.option("--dry-run", is_flag=True, help="print noise and cost alone")
+@output_flags
+@explain_flag
+def baseline(name: str, config: str | None, dry_run: bool, **flags: Any) -> None:
+    """Train one model on all training records in one place and write a run folder.
+
+    NAME is sdca, dp-scd, seq-dp-scd, primal-dp-scd, sgd, dp-sgd, song-sgd or banco; sdca and sgd have no
+    privacy. The run folder has the network's format. Under mpirun the first rank alone works.
+    """
+    if flags["resume"] is not None:
+        saved_algorithm(Path(flags["resume"]))
+    if name not in METHODS or METHODS[name].verb != "none":
+        names = single_sites()
+        raise RequestError(f"no baseline is called {name!r}; {meant(name, names)}there are {', '.join(names)}")
+    if flags["algorithm"] is not None:
+        raise RequestError(
+            f"--algorithm does not go with baseline: the method is named once, as in admmnet baseline {name}"
+        )
+    settings = settings_of(config, flags | {"algorithm": name})
+    if dry_run:
+        _show_plan(settings)
+    else:
+        train(settings, LocalWorld())
+
+
+def _show_plan(settings: RunConfig) -> None:
+    from admmnet.config.modes import check_mode
+    from admmnet.running.entrance import prepare
+
+    check_mode(settings)
+    if settings.account is not None:
+        settings = settings.changed(account=None, no_account=True)
+        notes("the account is not read: this is the noise of a first run")
+    plan = prepare(settings, LocalWorld())
+    facts = _dry_facts(plan)
+    said = ("no privacy: there is no noise",) if facts["epsilon_target"] is None else ()
+    show(facts, *said)
+    if talks():
+        notes(*plan.notes, *plan.advice)
+
+
+def _dry_facts(plan: Plan) -> dict[str, Any]:
+    """What a baseline would draw and what that costs, for JSON."""
+    from admmnet.privacy.ledger.form import finite
+
+    config, own = plan.config, plan.agents[0]
+    closing = plan.method.closing(plan.method.agents({0: own}), None).facts
+    facts = {"loss": config.loss, "epochs": plan.rounds, **closing.get("baseline", {})}
+    contract = plan.contracts[0]
+    budget, worst, most = contract.promise, plan.worst(0), contract.most()
+    proven = published = None
+    if budget is not None and worst is not None and most is not None:
+        proven = finite(most.epsilon) if contract.covered else None
+        published = finite(worst.epsilon_published(budget.delta))
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "accountant": config.accountant if config.budgeted else None,
+        "data": plan.data.name,
+        "records": plan.data.counts[0],
+        "features": len(plan.data.feature_names),
+        **{name: facts[name] for name in ("loss", "epochs")},
+        "steps": closing.get("steps", plan.rounds),
+        **{name: facts.get(name) for name in ("rate", "noise_multiplier", "pure_epsilon")},
+        "adjacency": contract.adjacency,
+        "epsilon_target": None if budget is None else budget.epsilon,
+        "delta": None if budget is None else budget.delta,
+        "epsilon_proven": proven,
+        "epsilon_published": published,
+        "charges": [] if budget is None else charges_of(own, plan.settings, budget.delta),
+    }

@@ -24,18 +24,6 @@ DEFAULTS = {"measure_every": "auto"}
 """Of commands; in Python every round is measured, because a caller may stop a run by its figures."""
 
 
-class _Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in the newest click only
-    """What a setting reads from a text; a wrong text is refused in its own words, not wrapped in those of click."""
-
-    name = "value"
-
-    def __init__(self, own: Setting) -> None:
-        self.own = own
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return self.own.parse(value)
-
-
 class SettingOption(click.Option):
     """Flag of a setting."""
 
@@ -44,7 +32,8 @@ class SettingOption(click.Option):
         about = own.about
         word = "|".join(about.choices) or about.metavar or ("N" if own.base is int else "X")
         metavar = f"{word}|auto" if own.auto else word
-        words: dict[str, Any] = {"metavar": metavar, "type": _Value(own)}
+        # a wrong text is refused in the setting's words, not wrapped in those of click, as a type's would be
+        words: dict[str, Any] = {"metavar": metavar, "callback": lambda ctx, param, text: text and own.parse(text)}
         flag = own.flag
         if own.base is bool:
             words = {"is_flag": True, "default": None}

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import with_delta
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, facts_of, line_of, over, row_of
 from admmnet.experiments.folder import begin, csv_text

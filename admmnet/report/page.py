@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from admmnet.config.defaults import is_loose, own_delta
+from admmnet.config.run_config import is_loose, own_delta
 from admmnet.errors import RequestError
 from admmnet.files import read_toml
 from admmnet.record import format

@@ -10,8 +10,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, with_delta
 from admmnet.data.settings import GIVEN, OwnFile
 from admmnet.data.sources import whole_and_bounded
 from admmnet.errors import RequestError

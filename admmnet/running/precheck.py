@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from admmnet.config.defaults import is_loose, own_delta
+from admmnet.config.run_config import is_loose, own_delta
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.files import free_memory

@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 
 from admmnet import RunConfig
-from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import with_delta
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Measurement

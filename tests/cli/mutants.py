@@ -13,7 +13,7 @@ MUTANTS = {
         "contract, noise = contracts[i]",
         "contract, noise = contracts[0]",
     ),
-    "a dry run needs no mode": ("cli/baseline.py", "    check_mode(settings)\n", ""),
+    "a dry run needs no mode": ("cli/calibrate.py", "    check_mode(settings)\n", ""),
     "a schema file overrides flags": ("cli/settings.py", "if ctx.params.get(name) is None:", "if name:"),
     "a run without an agent ends with 0": ("cli/settings.py", "absent(convert(summary, Summary))", "not summary"),
     "a simulation passes for private": ("cli/ledger.py", "private = require is not None", "private = False"),

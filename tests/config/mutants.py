@@ -1,9 +1,13 @@
 """Mistakes in settings that the tests beside this file must see (tests/mutate.py)."""
 
 MUTANTS = {
-    "delta by the largest agent": ("config/defaults.py", "0.1 / min(counts)", "0.1 / max(counts)"),
-    "a loose delta is noted ten times too late": ("config/defaults.py", "(1.0 if delta <= own", "(1.0 if delta >= own"),
-    "some accounts decide for all": ("config/defaults.py", "if len(accounts) == len(counts) and len", "if len"),
+    "delta by the largest agent": ("config/run_config.py", "0.1 / min(counts)", "0.1 / max(counts)"),
+    "a loose delta is noted ten times too late": (
+        "config/run_config.py",
+        "(1.0 if delta <= own",
+        "(1.0 if delta >= own",
+    ),
+    "some accounts decide for all": ("config/run_config.py", "if len(accounts) == len(counts) and len", "if len"),
     "a seed outdoes private": ("config/run_config.py", "return not self.private and (", "return ("),
     "seed 0 counts as none beside private": (
         "config/run_config.py",

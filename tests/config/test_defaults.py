@@ -14,8 +14,7 @@ import pytest
 from scipy.optimize import brentq
 
 from admmnet import RunConfig, run
-from admmnet.config.defaults import is_loose, own_delta, with_delta
-from admmnet.config.run_config import own_settings
+from admmnet.config.run_config import is_loose, own_delta, own_settings, with_delta
 from admmnet.methods import METHODS, fixed, pp_admm, rivals
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts

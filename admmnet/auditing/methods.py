@@ -27,7 +27,7 @@ from admmnet.methods import fixed
 from admmnet.methods.agents import AgentPlan, Agents, Asks, Said, Told, placed
 from admmnet.methods.base import Facts, Method
 from admmnet.methods.consensus import ConsensusMethod
-from admmnet.methods.joining import JoiningADMM
+from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.plan import decide
@@ -126,7 +126,7 @@ class MethodTrials(Trials):
     def pair(self) -> tuple[Data, Data]:
         """Records of both worlds: others are rows of zeros, and as many like the canary as make a question open."""
         alike = 0
-        if isinstance(self.method, JoiningADMM) and self.method.asked(0):
+        if isinstance(self.method, IPPADMM) and self.method.asked(0):
             alike = min(self.records - 1, round(self.method.threshold(0) * self.records))
         others = np.zeros((self.records - 1, WIDTH))
         others[:alike] = canary(1, WIDTH)

@@ -29,7 +29,7 @@ from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.single_site.base import SingleSite, regularisation_of
 from admmnet.methods.single_site.coordinate import DPSCD, SeqDPSCD
-from admmnet.methods.single_site.single_pass import BANCO
+from admmnet.methods.single_site.descent import BANCO
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import decide

@@ -21,7 +21,7 @@ from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
 from admmnet.solvers.accurate import MANY, WIDE
-from admmnet.solvers.certificate import AnySolver
+from admmnet.solvers.certificate import AnySolver, mean_losses
 from admmnet.solvers.kernel import chosen
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
@@ -224,9 +224,9 @@ class Holder:
         if wide or len(self) == 1:
             kind = WideSolver if wide or self.width >= max(MANY, 2 * self.counts[0]) else LocalSolver
             return [kind(*shard, loss, kernel) for shard in shards]
-        from admmnet.solvers.blocks.solve import BlockSolver  # small runs do without it
+        from admmnet.solvers.blocks.group import solvers_of  # small runs do without it
 
-        members = BlockSolver(shards, loss, kernel).members
+        members = solvers_of(shards, loss, kernel)
         del shards
         self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one
         _give_back()
@@ -241,16 +241,10 @@ class SimulatedHolder(Holder):
         return Problem.of(*self._shards[member], loss, regularisation)
 
     def mean_losses(self, loss: Loss, *points: Matrix) -> Matrix:
-        """Mean loss of every member over its records at its row of each of p points (B, d), or (B, K d), shape (p, B).
-
-        Of a member that is alone in its holder all points are taken in one pass.
-        """
+        """Mean loss of every member's records at its row of each of p points (B, d), or (B, K d), shape (p, B)."""
         if self._solvers is None:
             return np.array([self._mean_losses(theta, loss) for theta in points])
-        solvers = [self._solver(k, loss) for k in range(len(self))]
-        if solvers[0].block is not None:
-            return np.array([solvers[0].block.mean_losses(theta) for theta in points])
-        return np.array([solver.mean_losses(*own) for solver, *own in zip(solvers, *points, strict=True)]).T
+        return mean_losses([self._solver(k, loss) for k in range(len(self))], *points)
 
     def _mean_losses(self, theta: Matrix, loss: Loss) -> list[float]:
         """Of all members at their rows: losses in one piece, whose parts are added up as alone."""

@@ -164,6 +164,8 @@ class Agents:
     plan : AgentPlan
         The same as columns: a number that all have as it is, else shape (B,), nan where an agent has none.
     edges : Edges
+    degree : ndarray, shape (B,)
+        Number of neighbours, |B_i|.
     theta : ndarray, shape (B, size)
         What each last broadcast.
     dual : ndarray, shape (B, size)
@@ -184,6 +186,7 @@ class Agents:
         numbers = {name: column([getattr(one, name) for one in self.plans]) for name in _COLUMNS}
         self.plan = AgentPlan(**numbers)
         self.edges = edges = Edges(around)
+        self.degree = edges.degree
         self.theta: Matrix = np.zeros((len(plans), size))
         self.dual: Matrix = self.theta
         self.said: Matrix | None = None
@@ -203,11 +206,6 @@ class Agents:
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    def degree(self) -> Vector:
-        """Number of neighbours, |B_i|, shape (B,)."""
-        return self.edges.degree
 
     @property
     def present(self) -> Vector:

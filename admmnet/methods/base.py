@@ -55,6 +55,18 @@ class Facts:
         """Numbers of a model: d, and K d where there are K >= 3 classes, the classes one after another."""
         return self.width * self.classes if self.classes > 2 else self.width
 
+    @cached_property
+    def records(self) -> int:
+        """Records of all agents, each by its owner's word."""
+        return sum(self.counts.values())
+
+    def weight(self, agent: int) -> float:
+        """w_i of an agent's mean loss, eq. (60).
+
+        Its own n_i is its holder's count; the other agents' are their word, and move the mean alone.
+        """
+        return self.counts[agent] * len(self.counts) / self.records
+
 
 class Closing(NamedTuple):
     """What a method adds to summary.json, and to its notes."""
@@ -90,8 +102,6 @@ class Method:
     """Whether a proof covers all that it computes from records."""
     maskable: ClassVar[bool] = False
     """Whether all that it asks are sums, which ``--trust masked`` can mask."""
-    open_ended: ClassVar[bool] = False
-    """Whether a run goes on until nothing more comes, however many rounds were planned."""
     by_record: ClassVar[bool] = False
     """Whether records of its single holder may have pure epsilons of their own: ``record_epsilon``."""
     lacks: ClassVar[frozenset[str]] = frozenset()
@@ -192,7 +202,7 @@ class Method:
         """
         return None
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Numbers of a model vector."""
         return self.facts.size

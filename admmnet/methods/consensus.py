@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from functools import cached_property
 from statistics import median
 from typing import Any, ClassVar
 
@@ -68,16 +67,8 @@ class ConsensusMethod(Method):
         return PLAIN_REGULARISATION if self.published else 0.0
 
     def weight(self, agent: int) -> float:
-        """w_i of an agent's mean loss, eq. (60); 1 in the papers' forms.
-
-        Its own n_i is its holder's count; the other agents' are their word, and move the mean alone.
-        """
-        counts = self.facts.counts
-        return 1.0 if self.published else counts[agent] * len(counts) / self._records
-
-    @cached_property
-    def _records(self) -> int:
-        return sum(self.facts.counts.values())
+        """w_i of an agent's mean loss, eq. (60); 1 in the papers' forms."""
+        return 1.0 if self.published else self.facts.weight(agent)
 
     def noise_norm(self, agent: int, releases: int) -> float:
         """Typical norm of the noise in a weighted gradient where so many releases share the budget, eq. (19).

@@ -1,13 +1,15 @@
-"""Noisy decentralised gradient descent over a gossip matrix: docs/methods.md, eqs. (108), (109).
+"""Noisy gradient steps between broadcasts: docs/methods.md, eqs. (108), (109), (121), (122).
 
-Lian et al. 2017 (D-PSGD) with Metropolis weights (Xiao, Boyd, Lall 2005) and the per-record clipping, sampling and
-noise of DP-SGD (Abadi et al. 2016). What is sent is what is released: theta_i.
+DP-DSGD is Lian et al. 2017 (D-PSGD) with Metropolis weights (Xiao, Boyd, Lall 2005) and the per-record clipping,
+sampling and noise of DP-SGD (Abadi et al. 2016). What is sent is what is released: theta_i. LT-ADMM-DP (Ren et al.
+2026) takes several such steps between two broadcasts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated
 
@@ -17,7 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Said, Told, wide
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Came, Said, Told, wide
 from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.consensus import HINGE_WIDTH
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
@@ -26,7 +28,7 @@ from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.shifts import GossipFlow
 from admmnet.privacy.subsampled import epsilon_proven
-from admmnet.settings import about
+from admmnet.settings import Auto, about
 from admmnet.solvers.radius import LARGEST_ROW, clip, gradient_error
 from admmnet.types import Matrix, Vector
 
@@ -36,6 +38,8 @@ EXACT_STEPS = 2.0**45
 """Radius in steps of a message's grid within which agents mix: sums of whole steps are exact there."""
 EXACT = 500
 """Most agents of which the least eigenvalue of W is computed; of more it is bounded."""
+STABLE, TAKEN = 4.0 / 3.0, 0.5
+"""Of lt-admm the bound below which s = tau beta rho max|N_i| must be, and what is taken: docs/methods.md says why."""
 
 
 class DSGDSettings(StepSettings, frozen=True, kw_only=True):
@@ -83,11 +87,11 @@ class DPDSGD(Method):
     def _longest(self) -> float:
         """Step of eq. (109), at which the mean loss of no records lets the vectors run away; or of (120)."""
         counts, graph = self.facts.counts, self.facts.graph
-        steepest = max(counts.values()) * len(counts) / sum(counts.values()) * self.loss.curvature_bound()
+        steepest = max(counts.values()) * len(counts) / self.facts.records * self.loss.curvature_bound()
         own = self.kept
         if self.whole:
             r, c1 = float(self.settings.regularisation), self.loss.curvature_bound()
-            return min(2.0 * own[i] / (r + self.weight(i) * c1) for i in counts)
+            return min(2.0 * own[i] / (r + self.facts.weight(i) * c1) for i in counts)
         least = 2.0 * min(own.values()) - 1.0  # Gershgorin
         if len(graph) <= EXACT:
             places = {i: place for place, i in enumerate(sorted(graph))}
@@ -107,7 +111,7 @@ class DPDSGD(Method):
         """T of eq. (109), not held to its range."""
         nominal, counts = self.facts.nominal, self.facts.counts
         inverse = sum(1.0 / (2.0 * nominal[i]) for i in counts)
-        noise = 2.0 * self.most / sum(counts.values()) * math.sqrt(self.size * inverse)
+        noise = 2.0 * self.most / self.facts.records * math.sqrt(self.size * inverse)
         length = float(self.settings.step_size) * self.loss.curvature_bound()
         return float((REACH / noise) ** (2.0 / 3.0)) / length
 
@@ -139,14 +143,9 @@ class DPDSGD(Method):
         """Rounds in which records are asked."""
         return -(-self.rounds // int(self.settings.gossip_steps))
 
-    def weight(self, agent: int) -> float:
-        """w_i of eq. (60)."""
-        counts = self.facts.counts
-        return counts[agent] * len(counts) / sum(counts.values())
-
     def scale(self, agent: int) -> float:
         """What the door multiplies a noisy gradient by: eta w_i where messages are whole steps, else 1."""
-        return float(self.settings.step_size) * self.weight(agent) if self.whole else 1.0
+        return float(self.settings.step_size) * self.facts.weight(agent) if self.whole else 1.0
 
     def rate(self, agent: int) -> float:
         """q_i: what the sample rate makes of n_i, a whole nominal batch over n_i."""
@@ -166,7 +165,7 @@ class DPDSGD(Method):
         (event,) = self.question(agent, zero, sigma).cost(known)
         return AgentPlan(
             regularisation=float(self.settings.regularisation),
-            weight=self.weight(agent),
+            weight=self.facts.weight(agent),
             noise=sigma,
             charges=((event, self.gradients),),
         )
@@ -295,7 +294,7 @@ class DPDSGD(Method):
             if not isinstance(first, Gaussian) or asked != [first] * self.rounds:
                 return None
             mixing[i, sorted(self.facts.graph[i])], mixing[i, i] = self.weights[i], self.kept[i] - eta * r
-            scale = eta * self.weight(i)
+            scale = eta * self.facts.weight(i)
             step = grid_step(scale * first.sigma)
             sums = (self.facts.graph.degree(i) + 8.0) * (1.0 + eta * r) * EXACT_STEPS * 2.0**-51
             vectors["own"][i], vectors["noise"][i] = scale * first.sensitivity, scale * first.sigma
@@ -305,6 +304,85 @@ class DPDSGD(Method):
         coarsest = max(float(self.lattice or 0.0), vectors["step"].max())
         vectors["step"][:] = math.sqrt(self.size) * coarsest
         contraction, diagonal = mixing.copy(), mixing.diagonal()
-        pull = np.array([eta * self.weight(i) * c1 for i in range(size)])
+        pull = np.array([eta * self.facts.weight(i) * c1 for i in range(size)])
         np.fill_diagonal(contraction, np.maximum(np.abs(diagonal), np.abs(diagonal - pull)))
         return GossipFlow(mixing, contraction, **vectors, rounds=self.rounds)
+
+
+class LTSettings(DSGDSettings, frozen=True, kw_only=True):
+    """Settings of its own."""
+
+    local_steps: Annotated[int, about(ge=1, le=1000, tunable=True)] = 4
+    """noisy gradient steps between two broadcasts"""
+    penalty: Annotated[float, about(gt=0, le=1e6, tunable=True)] = 0.1
+    """penalty on the difference of neighbours"""
+    edge_step: Annotated[float, about(gt=0, le=1e6, tunable=True)] | Auto = "auto"
+    """weight of edges in a local step; auto: s = 1/2 of docs/methods.md"""
+
+
+@dataclass(slots=True)
+class Local:
+    """Z_ij of every edge, and z_ji, which both ends can compute: both follow from x_i and x_j alone; shape (E, d)."""
+
+    z: Matrix
+    other: Matrix
+
+
+class LTADMM(DPDSGD):
+    """Every round an agent takes noisy gradient steps towards its neighbours' vectors, and broadcasts where it is."""
+
+    name = "lt-admm"
+    Settings = LTSettings
+    lacks = frozenset({"gossip_steps", "mixing"})
+    planned_anew = False
+
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
+        super().__init__(settings, facts)
+        busiest = max(facts.graph.degree(i) for i in facts.graph) * float(self.settings.penalty) * self.local
+        self.settings = filled(self.settings, edge_step=TAKEN / busiest)
+        if float(self.settings.edge_step) * busiest >= STABLE:
+            raise RequestError(
+                f"edge_step = {float(self.settings.edge_step):g} lets the vectors run away: at {self.local} local "
+                f"steps, penalty = {float(self.settings.penalty):g} and this graph it must be below "
+                f"{STABLE / busiest:.3g}"
+            )
+
+    @property
+    def local(self) -> int:
+        """Tau."""
+        return int(self.settings.local_steps)
+
+    @property
+    def gradients(self) -> int:
+        """Noisy gradients of a run."""
+        return self.rounds * self.local
+
+    def _fitting(self, wanted: float) -> int:
+        """Rounds in which as many gradients are asked as T of (109) says."""
+        return math.ceil(super()._fitting(wanted) / self.local)
+
+    def start(self, agents: Agents) -> None:
+        """Everything at zero; both ends of an edge know what the other has heard."""
+        agents.said = np.zeros_like(agents.heard)
+        agents.own = Local(agents.said, agents.said)
+
+    def propose(self, agents: Agents, round: int) -> Asking[Said]:
+        """Eq. (121)."""
+        own, here = self.settings, agents.theta
+        gamma, pull = float(own.step_size), float(own.edge_step)
+        edges = wide(float(own.penalty) * agents.degree) * here - agents.edges.sum(agents.own.z)
+        there = np.ones(len(agents), dtype=bool)
+        for _ in range(self.local):
+            told = yield self.asks(agents, here)._replace(rows=there)
+            there = there & told.said
+            here = here - gamma * self.gradient(agents, here, told) - pull * edges
+        return Said(here, there)
+
+    def update(self, agents: Agents, came: Came | None) -> None:
+        """Eq. (122), on the edges that are there: both ends know what the other has heard, by acknowledgement."""
+        own: Local = agents.own
+        assert agents.said is not None
+        there = np.ones(len(own.z), dtype=bool) if agents.contact is None else agents.contact.present
+        push = 2.0 * float(self.settings.penalty)
+        z, other = 0.5 * (own.z - own.other + push * agents.heard), 0.5 * (own.other - own.z + push * agents.said)
+        own.z, own.other = np.where(there[:, None], z, own.z), np.where(there[:, None], other, own.other)

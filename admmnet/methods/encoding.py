@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,12 +17,10 @@ from msgspec import structs
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments
-from admmnet.holder.measurements.sums import OnGrid
-from admmnet.methods.agents import AgentPlan, Agents, Asking, Told
+from admmnet.methods.agents import AgentPlan, Agents
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import FINEST, SumMethod, moments
-from admmnet.privacy.budget import SHARED
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Matrix, Total, Vector
 
@@ -36,6 +33,16 @@ WINDOWS = (1, 2, 4)
 """Neighbouring bins whose counts are looked at together."""
 EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 """Distribution of a column between its bounds of which nothing else is known."""
+
+
+def unbounded(encoding: Encoding) -> list[int]:
+    """Columns of numbers for which no bounds are known."""
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.shares]
+
+
+def bounded(encoding: Encoding) -> list[int]:
+    """Columns of numbers for which bounds are known."""
+    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.shares]
 
 
 class Stage(SumMethod):
@@ -58,7 +65,6 @@ class Stage(SumMethod):
         super().__init__(settings, facts)
         self.share = share
         self.total: Total | None = None
-        self._made = lru_cache(maxsize=SHARED)(self._make)
 
     @property
     def rounds(self) -> int:
@@ -75,30 +81,25 @@ class Stage(SumMethod):
         """Variance of these agents' total, for a sensitivity of 1."""
         return super().noise_of(agents) / self.share
 
-    def costing(self, known: Known, point: Vector, ratio: float) -> OnGrid:
-        """The one question that there is, one object for agents with as many records and as much noise."""
-        return self._made(known, ratio)
-
-    def _make(self, known: Known, ratio: float) -> OnGrid:
-        return replace(self.unit(), grid=self.grid).at_ratio(known, ratio)  # type: ignore[type-var]
-
-    def propose(self, agents: Agents, round: int) -> Asking[Told]:
-        """Eq. (70): the agents' noisy sums."""
-        return (yield from self.summands(agents, np.zeros(0)))
-
     def receive(self, agents: Agents, total: Total | None) -> None:
         """Keep the total."""
         self.total = total
 
 
 class CountStage(Stage):
-    """Counts of some columns in the bins between ``edges``, shape (p, m), with bins below, above, and for missing."""
+    """Counts of some columns in the bins between ``edges``, shape (p, m), with bins below, above, and for missing.
+
+    ``fallback`` has the columns that noise drowns.
+    """
+
+    columns: ClassVar[Any]
+    """Function of an encoding: which of its columns are counted."""
 
     def __init__(
-        self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, which: Iterable[int]
+        self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, fallback: Encoding
     ) -> None:
         super().__init__(settings, facts, share)
-        self.encoding, self.which = encoding, tuple(which)
+        self.encoding, self.which, self.fallback = encoding, tuple(type(self).columns(encoding)), fallback
         self._places = dict(_places(encoding))
 
     @property
@@ -132,13 +133,13 @@ class CountStage(Stage):
         """Return what is known after it: the encoding it began with where it is void."""
         if self.total is None:
             return self.encoding
-        columns = list(self.encoding.columns)
-        for column, found in zip(self.which, self.found(self.total), strict=True):
-            columns[column] = found
+        columns, noise = list(self.encoding.columns), self.noise(self.total)
+        for column, number, counts in zip(self.which, self.numbers(), self.counts(self.total), strict=True):
+            columns[column] = self.found(number, counts, noise) or self.fallback.columns[column]
         return replace(self.encoding, columns=tuple(columns))
 
-    def found(self, total: Total) -> list[Number]:
-        """Columns ``which`` as they are encoded after it."""
+    def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
+        """A column as it is encoded by its noisy counts; None where noise of this deviation drowns them."""
         raise NotImplementedError
 
 
@@ -156,20 +157,17 @@ class BoundsStage(CountStage):
 
     name = "bounds"
     number = -3
+    columns = staticmethod(unbounded)
 
     @property
     def edges(self) -> Matrix:
         """The same for all."""
         return np.tile(EDGES, (len(self.which), 1))
 
-    def found(self, total: Total) -> list[Number]:
-        """Columns with bounds and nothing else; those that noise drowns as they were."""
-        noise = self.noise(total)
-        bounds = [bounds_of(counts[:-1], noise, len(self.which)) for counts in self.counts(total)]
-        return [
-            number if known is None else structs.replace(number, low=known[0], high=known[1], shares=EVEN)
-            for number, known in zip(self.numbers(), bounds, strict=True)
-        ]
+    def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
+        """With bounds and nothing else."""
+        known = bounds_of(counts[:-1], noise, len(self.which))
+        return known and structs.replace(number, low=known[0], high=known[1], shares=EVEN)
 
 
 def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float] | None:
@@ -193,46 +191,27 @@ def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float]
 
 
 class ShapeStage(CountStage):
-    """Distributions of columns between their bounds, eq. (114); ``fallback`` is the encoding without any."""
+    """Distributions of columns between their bounds, eq. (114)."""
 
     name = "shape"
     number = -2
-
-    def __init__(
-        self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, fallback: Encoding
-    ) -> None:
-        super().__init__(settings, facts, share, encoding, bounded(encoding))
-        self.fallback = fallback
+    columns = staticmethod(bounded)
 
     @property
     def edges(self) -> Matrix:
         """32 equal bins a column."""
         return np.array([edges_of(number.low, number.high) for number in self.numbers()])
 
-    def found(self, total: Total) -> list[Number]:
-        """Columns with their distribution; those that noise drowns as they were before all stages."""
-        tables = [table_of(counts) for counts in self.counts(total)]
-        before: list[Any] = [self.fallback.columns[column] for column in self.which]
-        return [
-            structs.replace(number, shares=table) if table else alone
-            for number, table, alone in zip(self.numbers(), tables, before, strict=True)
-        ]
+    def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
+        """With its distribution."""
+        table = table_of(counts)
+        return structs.replace(number, shares=table) if table else None
 
 
 def table_of(counts: Vector) -> tuple[float, ...]:
     """Distribution function at the 33 edges of noisy counts (35,), below first, missing last; () where it is none."""
     below = np.maximum.accumulate(np.maximum(np.cumsum(counts[: CELLS + 1]), 0.0))
     return tuple((below / below[-1]).tolist()) if below[-1] >= 1.0 else ()
-
-
-def unbounded(encoding: Encoding) -> list[int]:
-    """Columns of numbers for which no bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.shares]
-
-
-def bounded(encoding: Encoding) -> list[int]:
-    """Columns of numbers for which bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.shares]
 
 
 class WhitenStage(Stage):

@@ -13,6 +13,7 @@ from admmnet.holder.encoding import Encoding, Number, Words
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, Stage, WhitenStage, bounded, unbounded
 from admmnet.methods.settings import MethodSettings
+from admmnet.methods.sums import total_variance
 from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
 from admmnet.settings import Auto
@@ -74,16 +75,6 @@ class Prologue(Struct, frozen=True):
         return tuple(stage.name for stage in self.stages)
 
     @property
-    def encodes(self) -> bool:
-        """Whether columns of numbers are measured, or were by the run from which they are taken over."""
-        return "shape" in self.names or self.taken is not None
-
-    @property
-    def writes(self) -> bool:
-        """Whether there is anything that rows to come are encoded by."""
-        return self.encoding is not None or self.released
-
-    @property
     def released(self) -> bool:
         """Whether rows are made by noisy sums: those of this run, or of the one from which they are taken over."""
         return bool(self.stages) or self.taken is not None
@@ -135,7 +126,7 @@ def prologue_of(
     tried = settings.algorithm in TRIED and facts.task == "binary"
     share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
     whiten = (WhitenStage(settings, facts, share),) if share else ()
-    unfit = f"as sums over {sum(facts.counts.values()):,} records do not fit 64 bits"
+    unfit = f"as sums over {facts.records:,} records do not fit 64 bits"
     if wish.whiten == "auto" and not all(stage.fits for stage in whiten):
         share, whiten, words = 0.0, (), [f"whitening: no, {unfit}"]
     if raw is not None and not share:
@@ -202,8 +193,7 @@ def _encoding_stages(
     columns = (structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in raw.columns)
     every = replace(raw, columns=tuple(columns))
     shape = ShapeStage(settings, facts, share, every, raw)
-    which = unbounded(raw)
-    return (BoundsStage(settings, facts, share, raw, which), shape) if which else (shape,)
+    return (BoundsStage(settings, facts, share, raw, raw), shape) if unbounded(raw) else (shape,)
 
 
 def _whitening(
@@ -230,9 +220,7 @@ def _whitening(
 
 def signal(facts: Facts, colluders: int | None) -> float:
     """Records over the noise of a sum of sensitivity 1 and all of the budget, m of eq. (117)."""
-    each, agents = [1.0 / (2.0 * rho) for rho in facts.nominal.values()], len(facts.nominal)
-    noise = sum(each) if colluders is None else max(each) * agents / (agents - colluders)
-    return sum(facts.counts.values()) / math.sqrt(noise)
+    return facts.records / math.sqrt(total_variance(facts, facts.nominal, colluders))
 
 
 def encoding_share(columns: int, m: float) -> float:

@@ -1,25 +1,35 @@
 """IPP-ADMM: a gate decides whether an agent speaks. Ding et al. 2020, Algorithm 2, and its proven form.
 
-docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) proven.
+docs/methods.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23), (80)-(89) proven: docs/proofs.md,
+Theorem 22.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements import GradientNorm, HeldNorm, PublishedBroadcast, PublishedComparison
-from admmnet.methods.agents import Agents, Asking, Asks, Came, Mask, wide
-from admmnet.methods.base import filled
-from admmnet.methods.joining import JoiningADMM
-from admmnet.methods.pp_admm import PPSettings
+from admmnet.holder.measurements import (
+    GradientNorm,
+    HeldNorm,
+    PerturbedMinimiser,
+    PublishedBroadcast,
+    PublishedComparison,
+)
+from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Came, Mask, Said, wide
+from admmnet.methods.base import Facts, filled
+from admmnet.methods.consensus import typical_penalty
+from admmnet.methods.joining import ASKED_IN, TAU, Joining, core_of, reaching, relays_of
+from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import pure_epsilon
+from admmnet.privacy.calibrate import Target, pure_epsilon
 from admmnet.settings import Auto, about
+from admmnet.types import Matrix, Vector
 
 JOINING = ("auto", "joining")
 """Values of ``gate`` with which agents join a core."""
@@ -79,11 +89,12 @@ class Gate(NamedTuple):
     epsilon_query: float = 0.0
 
 
-class IPPADMM(JoiningADMM):
+class IPPADMM(PPADMM):
     """An agent speaks when the consensus around it fits its records badly.
 
     The proven form puts the question to a public point, the average of the neighbours' last vectors; the release has
-    noise of its own. By default agents outside a public core are asked whether they join it. The gates
+    noise of its own. By default ``core``, the largest agents, speaks from the first round with its records, and others
+    are asked whether they join it; ``first`` has the relays between its parts, too, which speak without. The gates
     ``above-threshold`` and ``gaussian`` ask every agent in every round whether the correction that is left, the
     gradient of its Lagrangian there, exceeds the noise that a broadcast would add (Theorem 22). The published form
     broadcasts what a noisy comparison finds better than the last broadcast.
@@ -92,6 +103,12 @@ class IPPADMM(JoiningADMM):
     name = "ipp-admm"
     Settings = IPPSettings
     gated = True
+
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
+        everybody, joining = frozenset(facts.graph), settings.method == "proven" and settings.gate in JOINING
+        self.core = core_of(facts.counts) if joining else everybody
+        self.all_speak = self.core == everybody
+        super().__init__(settings, facts)
 
     @classmethod
     def fixed(cls, settings: Given) -> Given:
@@ -103,11 +120,6 @@ class IPPADMM(JoiningADMM):
         if settings.gate == "off":
             return settings
         return filled(settings, max_releases=rounds, gate_share=0.05)
-
-    @classmethod
-    def joins(cls, settings: MethodSettings) -> bool:
-        """Where no other gate is asked for."""
-        return settings.method == "proven" and settings.gate in JOINING
 
     @property
     def kind(self) -> str:
@@ -125,23 +137,48 @@ class IPPADMM(JoiningADMM):
         settings = self.settings
         return int(settings.rounds if settings.gate == "off" else settings.max_releases)
 
+    @cached_property
+    def first(self) -> frozenset[int]:
+        """Core and relays: between its parts, and to every agent that is asked."""
+        graph, counts = self.facts.graph, self.facts.counts
+        asked = sorted((i for i in counts if self.asked(i)), key=lambda i: (-counts[i], i))
+        return reaching(graph, self.core | relays_of(graph, self.core), asked)
+
+    def penalty(self) -> float:
+        """Eta of the first speakers, eq. (87): the same for all and for good, whoever joins."""
+        wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
+        return typical_penalty(wanted, [sum(j in self.first for j in self.facts.graph[i]) for i in sorted(self.first)])
+
+    def averaged(self) -> frozenset[int]:
+        """Core: who else will speak is not known."""
+        return self.core
+
     def share(self, agent: int) -> float:
         """Share of an agent's budget that the gate's questions take."""
-        if self.kind == "joining":
-            return super().share(agent)
-        return 0.0 if self.kind == "off" else float(self.settings.gate_share)
+        spared = agent in self.core if self.kind == "joining" else self.kind == "off"
+        return 0.0 if spared else float(self.settings.gate_share)
+
+    def threshold(self, agent: int) -> float:
+        """Norm of the gradient that its own release could carry, eq. (84); from G on it is never asked."""
+        if self.settings.gate_threshold != "auto":
+            return float(self.settings.gate_threshold)
+        # number of records from which on a question can be answered with yes
+        least = 2.0 * TAU * math.sqrt(self.facts.width / (2.0 * self.facts.nominal[agent]))
+        return self.loss.lipschitz() * least / self.facts.counts[agent]
+
+    def asked(self, agent: int) -> bool:
+        """Whether an agent outside the core is ever asked."""
+        return agent not in self.core and self.threshold(agent) < self.loss.lipschitz()
 
     def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
         """Noise of the gate at this budget, and all that its questions can charge."""
-        if self.kind == "joining":
-            return super().gate(records, rho)
-        known, rounds = self.known(records), int(self.settings.rounds)
-        here = np.zeros(self.facts.width)
-        if self.kind == "gaussian":
+        known, here = self.known(records), np.zeros(self.facts.width)
+        if self.kind != "above-threshold":
+            asked = len(ASKED_IN) if self.kind == "joining" else int(self.settings.rounds)
             sensitivity = GradientNorm(here, here, 1.0, 0.0).sensitivity(known)
-            sigma = sensitivity / math.sqrt(2.0 * rho / rounds)
+            sigma = sensitivity / math.sqrt(2.0 * rho / asked)
             (event,) = GradientNorm(here, here, sigma, 0.0).within(known).cost(known)
-            return Gate(sigma, sigma), ((event, rounds),)
+            return Gate(sigma, sigma), ((event, asked),)
         epsilon = pure_epsilon(rho / self.releases)
         first = epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
         question = HeldNorm(here, here, 0.0, first, epsilon - first).within(known)
@@ -149,21 +186,84 @@ class IPPADMM(JoiningADMM):
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
         return Gate(spread, None, first, epsilon - first), ((event, self.releases),)
 
+    def fewest(self, agent: int) -> int:
+        """Eq. (88): neighbours that speak in the first round, or one."""
+        if self.all_speak:
+            return super().fewest(agent)
+        return sum(j in self.first for j in self.facts.graph[agent]) if agent in self.first else 1
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """Noise of one agent; nothing where it is never asked."""
+        if agent in self.core:
+            return super().plan(agent, target)
+        if not self.asked(agent):
+            return self.objective(agent)
+        plan = super().plan(agent, target)
+        release = PerturbedMinimiser(np.zeros(self.facts.width), plan.convexity, self.beta, *plan.noise[:2])
+        release.within(self.known(self.facts.counts[agent]))  # refused before the run, not at a yes
+        return plan
+
+    def terms(self, agents: Agents) -> tuple[Matrix, Vector]:
+        """Eq. (85), and m_i(t) over w_i, eq. (88)."""
+        if self.all_speak:
+            return super().terms(agents)
+        m, weight = self._convexity(agents), agents.plan.weight
+        return self._linear(agents, m) / wide(weight), m / weight
+
+    def _convexity(self, agents: Agents, *, records: bool = True) -> Vector:
+        """m_i(t), eq. (88): of the penalty around who speaks now, and with records never below that of the plan."""
+        plan, own = agents.plan, self.settings.proximal
+        m = plan.regularisation + 2.0 * plan.eta * agents.edges.sum(agents.own.met)
+        m = m + (0.0 if own == "auto" else float(own))
+        return np.maximum(m, plan.convexity * plan.weight) if records else np.asarray(m)
+
     def start(self, agents: Agents) -> None:
-        """Everything at zero; where duals wait for vectors both ends of an edge know what the other holds."""
-        super().start(agents)
-        if self.kind == "above-threshold":
+        """Everything at zero; who speaks first is public."""
+        if not self.all_speak:
+            first = np.array([i in self.first for i in agents.ids], dtype=bool)
+            met = np.array([j in self.first for j in agents.edges.other.tolist()], dtype=bool)
+            agents.own = Joining(np.full(len(agents), -1), met, first[agents.edges.owner])
+        if not self.all_speak or self.kind == "above-threshold":  # both ends of an edge know what the other holds
             agents.said = np.zeros_like(agents.heard)
 
     def counted(self, agents: Agents, came: Came) -> Mask:
-        """Edges whose duals move: behind a held threshold, where silence lasts, those with a vector of either end."""
-        return came.arrived | came.came if self.kind == "above-threshold" else super().counted(agents, came)
+        """Edges whose duals move where silence lasts: those with a vector of either end, now or, eq. (86), before."""
+        if self.all_speak:
+            return came.arrived | came.came if self.kind == "above-threshold" else super().counted(agents, came)
+        own: Joining = agents.own
+        own.told, own.met = own.told | came.arrived, own.met | came.came
+        return own.met & own.told
+
+    def shared(self, agents: Agents) -> tuple[Matrix, Mask]:
+        """Duals of who speaks: who listens has none, and is not in the sum."""
+        speaks = [i in self.first for i in agents.ids]
+        return agents.dual, np.array(speaks) | agents.theta.any(axis=1)
+
+    def carry(self, agents: Agents, shifts: Matrix | None) -> None:
+        """Eq. (112); who has joined has, and both ends of an edge know who speaks."""
+        super().carry(agents, shifts)
+        if not self.all_speak:
+            own, spoke = agents.own, agents.theta.any(axis=1)
+            own.met, own.told = own.met | agents.heard.any(axis=1), own.told | np.asarray(spoke)[agents.edges.owner]
+
+    def around(self, agents: Agents) -> tuple[Matrix, Vector]:
+        """Mean of the vectors heard of, shape (B, d), eq. (82), zero before the first; and how many, shape (B,)."""
+        heard = agents.heard
+        known = agents.own.met & heard.any(axis=1)
+        near = agents.edges.sum(known)
+        return agents.edges.sum(np.where(known[:, None], heard, 0.0)) / wide(np.maximum(near, 1.0)), near
+
+    def _linear(self, agents: Agents, m: Vector) -> Matrix:
+        """Eq. (85), of objectives of convexity m."""
+        plan, met = agents.plan, agents.own.met
+        proximal = np.maximum(m - plan.regularisation - 2.0 * plan.eta * agents.edges.sum(met), 0.0)
+        return self.whole_term(agents, proximal=proximal, met=met)
 
     def propose(self, agents: Agents, round: int) -> Asking[Any]:
         """Broadcast, or silence."""
-        if self.kind == "joining" and not self.published:
+        if not self.all_speak:
             return (yield from self.joining(agents, round))
-        if agents.plan.noise.gate is None:  # --gate off
+        if agents.plan.noise.gate is None:
             return (yield self.minimiser(agents))
         asked = agents.releases < self.releases
         release = self._broadcast(agents) if self.published else self.minimiser(agents)
@@ -199,3 +299,66 @@ class IPPADMM(JoiningADMM):
         noise = agents.plan.noise
         own = agents.convexity, self.beta, noise.sigma1, noise.sigma2, self.noise_share
         return agents.ask(PublishedBroadcast, *own)
+
+    def joining(self, agents: Agents, round: int) -> Asking[Said]:
+        """Eqs. (81)-(86), where not all speak: a release, a relayed vector, or silence."""
+        own: Joining = agents.own
+        core, first = (np.array([i in some for i in agents.ids], dtype=bool) for some in (self.core, self.first))
+        listens = ~core & (own.joined < 0)
+        centre, near = self.around(agents)
+        planned = np.array([plan.noise is not None for plan in agents.plans])
+        if round in ASKED_IN and (asked := listens & planned & (near > 0)).any():
+            levels = np.array([0.0 if i in self.core else self.threshold(i) for i in agents.ids])
+            # the broadcast that a yes would trigger must fit before the question is asked
+            reserve = self.minimiser(agents, rows=asked)
+            sigma = agents.plan.noise.gate.sigma
+            yes = yield agents.ask(GradientNorm, centre, None, sigma, levels, rows=asked, reserve=reserve)
+            own.joined = np.where(yes.said, round, own.joined)
+            fresh = yes.said & ~first
+            agents.theta = np.where(fresh[:, None], yes.used, agents.theta)
+            listens &= ~yes.said
+        said = Said(np.zeros_like(agents.theta), np.zeros(len(agents), dtype=bool))
+        if not listens.all():  # who is never asked has no noise
+            told = yield self.minimiser(agents, rows=~listens)
+            said = Said(told.value, told.said)
+        relays = listens & first
+        if not relays.any():
+            return said
+        # eq. (89): minimisers of objectives without records, made of released vectors alone
+        m = self._convexity(agents, records=False)
+        relayed = -self._linear(agents, m) / wide(m)
+        return Said(np.where(relays[:, None], relayed, said.value), said.said | relays)
+
+    def models(self, agents: Agents) -> Matrix:
+        """Last broadcasts; of who only listens, the mean of what it hears."""
+        if self.all_speak:
+            return super().models(agents)
+        around, near = self.around(agents)
+        listens = (near > 0) & ~self.in_average(agents)
+        return np.where(listens[:, None], around, agents.theta)
+
+    def notes(self) -> tuple[str, ...]:
+        """Who speaks, who is asked and who never is."""
+        notes = super().notes()
+        if self.all_speak:
+            return notes
+        others = sorted(set(self.facts.graph) - self.core)
+        silent = [i for i in others if not self.asked(i)]
+        relays = len(self.first - self.core)
+        return (
+            *notes,
+            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on. The other "
+            f"{len(others)}: {relays} to pass messages on, {len(others) - len(silent)} to be asked whether they join, "
+            f"{len(silent)} with too few records to be asked",
+        )
+
+    def in_average(self, agents: Agents) -> Mask:
+        """Whether an agent ever spoke."""
+        return np.ones(len(agents), dtype=bool) if self.all_speak else agents.releases > 0
+
+    def entry(self, agents: Agents, row: int) -> dict[str, int | None]:
+        """Round in which an agent joined with its records: 0 of the core, None for never."""
+        if agents.ids[row] in self.core:
+            return {"joined_at": 0}
+        joined = int(agents.own.joined[row])
+        return {"joined_at": joined if joined >= 0 else None}

@@ -49,8 +49,6 @@ class SumMethod(Method):
         super().__init__(filled(settings, regularisation=0.0, loss=self.losses[facts.task]), facts)
         if self.masked:
             check_participants(self.first.participants, self.colluders)
-        self._asked: dict[bytes, OnGrid] = {}
-        self._counted: tuple[tuple[int, ...], int] = (), 0
         self._plan = lru_cache(maxsize=SHARED)(self._plan_of)
 
     @classmethod
@@ -63,8 +61,8 @@ class SumMethod(Method):
         raise NotImplementedError
 
     def costing(self, known: Known, point: Vector, ratio: float) -> OnGrid:
-        """What an agent is asked at a public point, with sensitivity over noise at most ``ratio``."""
-        raise NotImplementedError
+        """What an agent is asked at a public point, if it has one, with sensitivity over noise at most ``ratio``."""
+        return replace(self.unit(), grid=self.grid).at_ratio(known, ratio)  # type: ignore[type-var]
 
     @property
     def masked(self) -> bool:
@@ -79,7 +77,7 @@ class SumMethod(Method):
     @property
     def largest(self) -> float:
         """What no number of a total exceeds, in steps of the grid; its noise is far below 2^55."""
-        return 1.01 * self.records * self.unit().longest(self.known(1)) / self.grid + 2.0**55
+        return 1.01 * self.facts.records * self.unit().longest(self.known(1)) / self.grid + 2.0**55
 
     @property
     def first(self) -> Attempt:
@@ -91,16 +89,9 @@ class SumMethod(Method):
         """Numbers of what an agent is asked."""
         return self.unit().dimension(self.known(1))
 
-    @property
-    def records(self) -> int:
-        """Records of all agents, each by its owner's word."""
-        return sum(self.facts.counts.values())
-
     def records_of(self, agents: tuple[int, ...]) -> int:
-        """Records of these agents together; of one tuple they are added up once, whichever agent asks."""
-        if self._counted[0] is not agents:
-            self._counted = agents, sum(self.facts.counts[i] for i in agents)
-        return self._counted[1]
+        """Records of these agents together."""
+        return sum(self.facts.counts[i] for i in agents)
 
     def noise_of(self, agents: Collection[int]) -> float:
         """Variance of these agents' total, for a sensitivity of 1 and one round: eqs. (70), (98)."""
@@ -146,7 +137,7 @@ class SumMethod(Method):
     @cached_property
     def fits(self) -> bool:
         """Whether a sum over all records, by their owners' words, fits 64 bits on the grid."""
-        return self.records * self.unit().longest(self.known(1)) / self._finest < MOST_STEPS / 2.0
+        return self.facts.records * self.unit().longest(self.known(1)) / self._finest < MOST_STEPS / 2.0
 
     @property
     def _finest(self) -> float:
@@ -157,8 +148,8 @@ class SumMethod(Method):
         """Common grid, eq. (71), public, the same everywhere; RequestError if it does not fit."""
         if not self.fits:
             raise RequestError(
-                f"sums over {self.records:,} records do not fit 64 bits with noise of {self._least:.2g} and less: "
-                "lower --epsilon, or raise --rounds"
+                f"sums over {self.facts.records:,} records do not fit 64 bits with noise of {self._least:.2g} and "
+                "less: lower --epsilon, or raise --rounds"
             )
         return self._finest
 
@@ -180,12 +171,16 @@ class SumMethod(Method):
         (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known)
         return AgentPlan(noise=ratio, charges=((event, self.rounds),))
 
+    def propose(self, agents: Agents, round: int) -> Asking[Told]:
+        """Eq. (70): the agents' noisy sums."""
+        return (yield from self.summands(agents, np.zeros(0)))
+
     def summands(self, agents: Agents, point: Vector) -> Asking[Told]:
         """Eq. (70) or (97): what the agents add to a sum at a public point; nothing once a budget refuses."""
         made = cache(lambda records, ratio: self.costing(self.known(records), point, ratio))
         counts, noise = self.facts.counts, [plan.noise for plan in agents.plans]
         if self.masked:
-            return (yield Asks([self._common(point, ratio) for ratio in noise]))
+            return (yield Asks([self._common(point, ratio) for ratio in noise[:1]] * len(noise)))
         return (yield Asks([made(counts[i], ratio) for i, ratio in zip(agents.ids, noise, strict=True)]))
 
     def _common(self, point: Vector, ratio: float) -> OnGrid:
@@ -193,14 +188,11 @@ class SumMethod(Method):
 
         Its noise is rounded up: the last bits differ between processors.
         """
-        key = point.tobytes()
-        if key not in self._asked:
-            known = self.known(max(self.facts.counts.values()))._replace(attempt=self.first)
-            asked: Any = self.costing(known, point, ratio)
-            fraction, power = math.frexp(asked.sigma)
-            sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
-            self._asked = {key: replace(asked, sigma=sigma)}
-        return self._asked[key]
+        known = self.known(max(self.facts.counts.values()))._replace(attempt=self.first)
+        asked: Any = self.costing(known, point, ratio)
+        fraction, power = math.frexp(asked.sigma)
+        found: OnGrid = replace(asked, sigma=math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24))
+        return found
 
 
 def total_variance(facts: Facts, agents: Collection[int], colluders: int | None) -> float:
@@ -212,7 +204,7 @@ def total_variance(facts: Facts, agents: Collection[int], colluders: int | None)
 def summed_noise(facts: Facts, lipschitz: float, colluders: int | None = None) -> float:
     """Noise of one mean gradient, over sqrt(T): s of eq. (72)."""
     variance = total_variance(facts, facts.nominal, colluders)
-    return 2.0 * lipschitz / sum(facts.counts.values()) * math.sqrt(facts.size * variance)
+    return 2.0 * lipschitz / facts.records * math.sqrt(facts.size * variance)
 
 
 def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:

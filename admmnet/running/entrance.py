@@ -17,6 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
 from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located
@@ -108,12 +109,13 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         method, agents, contracts, prologue = decide(
             settings, world, owners, facts, accounts, wish, data.raw, taken, accounted=accounted
         )
-        if data.raw is not None and not prologue.encodes and whole_and_bounded(config.sections.data):
+        nothing = data.raw is not None and taken is None and "shape" not in prologue.names
+        if nothing and whole_and_bounded(config.sections.data):
             failing.close()  # they are opened again
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings = only_filled(settings, method.settings)
         if run.measure_every == "auto":  # by public settings, never by a clock: the same at all hosts, and in every run
-            run = run.changed(measure_every=1 if method.open_ended else max(1, method.rounds // 10))
+            run = run.changed(measure_every=1 if isinstance(method, SingleSite) else max(1, method.rounds // 10))
         decided = sections.data.changed(split=data_settings.split)
         config = config.having(method=settings, data=decided, network=network, run=run)
         require_room(machines, method, len(agents))

@@ -25,6 +25,7 @@ from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.blame import blaming
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.account import FolderBehind
 from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
@@ -178,7 +179,7 @@ def execute(
         observer = Observer(plan, transport, party, folder, start if alone else min(start, plan.method.rounds - 1))
         opened.callback(observer.close)
         done = measured = start
-        for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
+        for round in count(done) if isinstance(plan.method, SingleSite) else range(done, plan.method.rounds):
             chain.begin(round)
             said = rounds.run(round)
             if alone and not said:

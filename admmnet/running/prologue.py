@@ -47,7 +47,8 @@ def run_prologue(
     run that goes on charges none again: answers are repeated (docs/proofs.md, Theorem 30). RunError if agents were
     given different totals.
     """
-    if plan.data.encoding is not None and not plan.prologue.writes and is_writer(transport):
+    written = plan.prologue.encoding is not None or plan.prologue.released
+    if plan.data.encoding is not None and not written and is_writer(transport):
         write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})
     found, lost, names = known
     host: HostJournal | None = (

@@ -107,7 +107,7 @@ def optimum(
         return WideSolver(X, y, loss, kernel).solve(nothing, weight, TOLERANCE).theta
     solver, part = (LocalSolver(X[::step], y[::step], loss, kernel) for step in (1, PART))
     part.solve(nothing, weight, NEAR)  # its point and Hessian are near those of all records
-    solver.state.theta, solver.learnt.inverse, solver.learnt.m = part.state.theta, part.learnt.inverse, weight
+    solver.theta, solver.learnt.inverse, solver.learnt.m = part.theta, part.learnt.inverse, weight
     return solver.solve(nothing, weight, TOLERANCE).theta
 
 

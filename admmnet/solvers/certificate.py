@@ -11,7 +11,7 @@ with the curvature of regulariser and penalty in m, and the duals, the neighbour
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ class Solution(NamedTuple):
 
 
 class AnySolver:
-    """What solves the local problems of one agent: alone (`newton.LocalSolver`) or in a block (`blocks.solve`).
+    """What solves the local problems of one agent: alone (`newton.LocalSolver`) or in a block (`blocks.group`).
 
     Attributes
     ----------
@@ -48,16 +48,12 @@ class AnySolver:
     """
 
     block: Any = None
-    """The ``BlockSolver`` that it belongs to, in which its number is ``index``."""
+    """The ``Group`` that it belongs to, in whose stack its place is ``index``."""
     index = 0
 
     def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float, kernel: Kernel = "numpy") -> None:
         self.X, self.y, self.loss, self.row_norm, self.kernel = X, y, loss, row_norm, kernel
-        self.compiled = Compiled.of(kernel, loss, X, y)
-
-    def fresh(self) -> AnySolver:
-        """Return another solver of the same records that has learnt nothing."""
-        raise NotImplementedError
+        self.compiled, self.rows = Compiled.of(kernel, loss, X, y), rows_at_once(X)
 
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
         """Minimise J until certainly ||grad J||_2 <= beta, or raise ``RunError``."""
@@ -84,29 +80,47 @@ class AnySolver:
         return gradient(self.X, self.y, theta, self.loss, scores, self.compiled)
 
 
+def _blocks(solvers: Sequence[AnySolver]) -> Iterator[tuple[Any, list[int]]]:
+    """Every block and the places of its members, by their index; None with those that are alone."""
+    found: dict[int, list[int]] = {}
+    for k, solver in enumerate(solvers):
+        found.setdefault(id(solver.block), []).append(k)
+    for places in found.values():
+        yield solvers[places[0]].block, sorted(places, key=lambda k: solvers[k].index)
+
+
 def solve_all(
     solvers: Sequence[AnySolver], G: Matrix, m: Sequence[float], beta: Sequence[float]
-) -> list[Vector | Exception]:
-    """Minimisers at linear terms G (k, d), each its solver's; those of one block in one call; errors in their place."""
-    found: list[Vector | Exception] = [np.empty(0)] * len(solvers)
-    blocks: dict[int, list[int]] = {}
-    for k, solver in enumerate(solvers):
-        if solver.block is not None:
-            blocks.setdefault(id(solver.block), []).append(k)
-            continue
+) -> list[Solution | Exception]:
+    """Solutions at linear terms G (k, d), each its solver's; those of one block in one call; errors in their place."""
+    found: dict[int, Solution | Exception] = {}
+    for block, places in _blocks(solvers):
         try:
-            found[k] = solver.solve(G[k], m[k], beta[k]).theta
+            if block is not None:
+                index = np.array([solvers[k].index for k in places])
+                found |= block.solve(index, np.array(places), G[places], np.array(m)[places], np.array(beta)[places])
         except Exception as error:  # may depend on records: the agent's door decides what is told of it
-            found[k] = error
-    for places in blocks.values():
-        own = [solvers[k] for k in places]
-        numbers = np.array(m)[places], np.array(beta)[places]
-        try:
-            answers: list[Any] = own[0].block.solve([one.index for one in own], G[places], *numbers)
-        except Exception as error:
-            answers = [error] * len(places)
-        for k, answer in zip(places, answers, strict=True):
-            found[k] = answer if isinstance(answer, Exception) else answer.theta
+            found |= dict.fromkeys(places, error)
+        for k in places if block is None else ():
+            try:
+                found[k] = solvers[k].solve(G[k], m[k], beta[k])
+            except Exception as error:
+                found[k] = error
+    return [found[k] for k in range(len(solvers))]
+
+
+def mean_losses(solvers: Sequence[AnySolver], *points: Matrix) -> Matrix:
+    """Mean loss of every solver's records at its row of each of p points (B, d), shape (p, B).
+
+    Of one that is alone all points are taken in one pass.
+    """
+    found = np.empty((len(points), len(solvers)))
+    for block, places in _blocks(solvers):
+        if block is None:
+            found[:, places] = np.array([solvers[k].mean_losses(*(theta[k] for theta in points)) for k in places]).T
+            continue
+        rows = [theta[places] for theta in points]
+        found[:, places] = [block.mean_losses(np.array([solvers[k].index for k in places]), own) for own in rows]
     return found
 
 

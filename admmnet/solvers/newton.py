@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from admmnet.errors import CertificateError, RunError
 from admmnet.solvers.accurate import is_sparse, minimise, norm_of
-from admmnet.solvers.certificate import (
-    AnySolver,
-    Solution,
-    block_rows,
-    largest_row,
-    met_curvature,
-    rounding_margin,
-    rows_at_once,
-)
+from admmnet.solvers.certificate import AnySolver, Solution, block_rows, largest_row, met_curvature, rounding_margin
 from admmnet.solvers.kernel import Kernel
 from admmnet.solvers.losses import Loss, is_ours
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
@@ -33,15 +24,6 @@ def held_back(loss: Loss, error: Exception) -> None:
     """Let no error of a step out, which may be of one record's numbers; but for losses of simulations alone."""
     if not (is_ours(loss) or isinstance(error, (ArithmeticError, np.linalg.LinAlgError))):
         raise error
-
-
-@dataclass(slots=True, eq=False)
-class PointState:
-    """Where the next solve of a `LocalSolver` starts: computed from records, and never released."""
-
-    theta: Vector  # shape (d,)
-    data: Vector | None = None  # gradient of the mean loss there, where it is known
-    rms: float = 0.0  # that belongs to it
 
 
 class LocalSolver(AnySolver):
@@ -78,14 +60,13 @@ class LocalSolver(AnySolver):
         X, y = (part if is_sparse(part) else np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
         super().__init__(X, y, loss, largest_row(X, loss), kernel)
         d = X.shape[1]
-        self.state = PointState(np.zeros(d))
+        # where the next solve starts, and the gradient of the mean loss there with its rms, where it is known
+        self.theta: Vector = np.zeros(d)
+        self.data: Vector | None = None
+        self.rms = 0.0
         self.learnt: Any = SolverState.of(d) if self.learns else None
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
-
-    def fresh(self) -> LocalSolver:
-        """Return another solver of the same records that has learnt nothing."""
-        return type(self)(self.X, self.y, self.loss, self.kernel)
 
     def scores_at(self, *points: Vector) -> list[Vector]:
         """Scores of the records at each point; at the last solve's answer they are kept."""
@@ -123,7 +104,7 @@ class LocalSolver(AnySolver):
                 f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
                 f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
             )
-        self.state = PointState(found.theta.copy())
+        self.theta, self.data, self.rms = found.theta.copy(), None, 0.0
         if self.learnt is not None:
             self.learnt.forget()
         return found._replace(passes=before + passes)
@@ -154,26 +135,21 @@ class LocalSolver(AnySolver):
         self, theta: Vector, rms: float, m: float, g_norm: float, norm: float, c: float, beta: float = 0.0
     ) -> float:
         """`rounding_margin` at theta, with `met_curvature` for c where that decides whether beta is met."""
-        size, rows = norm_of(theta), rows_at_once(self.X)
-
-        def margin(c: float) -> float:
-            return rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + g_norm, norm, rows)
-
-        found = margin(c)
+        size = norm_of(theta)
+        rest = rms, size, m * size + g_norm, norm, self.rows
+        found = rounding_margin(self.X.shape, self.row_norm, c, *rest)
         if norm <= max(beta, found) and norm + found > beta > 0.0:
             own = self.X, self.y, theta, self.loss, self.row_norm, size, self.compiled
-            found = margin(min(c, met_curvature(*own)))
+            found = rounding_margin(self.X.shape, self.row_norm, min(c, met_curvature(*own)), *rest)
         return found
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
         """Solve by the steps of a `Walk`; else return the gradient norm reached, its margin, and the passes spent."""
-        state = self.state
-        theta, rms, passes = state.theta, state.rms, int(state.data is None)
+        theta, data, rms, passes = self.theta, self.data, self.rms, int(self.data is None)
         theta.flags.writeable = False  # as all that the walk gets
-        data = state.data
         if data is None:
             self._at = None
-            data, rms = state.data, state.rms = self._gradient(theta, self._scores)
+            data, rms = self.data, self.rms = self._gradient(theta, self._scores)
             self._at = theta
         r = data + m * theta + g
         norm, g_norm, c, margin = norm_of(r), norm_of(g), self.loss.curvature_bound(), math.nan
@@ -181,7 +157,7 @@ class LocalSolver(AnySolver):
         for _ in range(_MAX_STEPS):
             margin = self._margin(theta, rms, m, g_norm, norm, c, beta)
             if norm + margin <= beta:
-                state.theta, state.data, state.rms = theta, data, rms
+                self.theta, self.data, self.rms = theta, data, rms
                 walk.met()
                 return Solution(theta.copy(), norm + margin, walk.passes, walk.refreshes)
             if norm <= margin >= beta or not math.isfinite(norm + margin):

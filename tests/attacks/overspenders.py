@@ -11,7 +11,7 @@ import numpy as np
 from admmnet.holder.measurements import ExactMinimiser, NoisyGradient
 from admmnet.methods.agents import AgentPlan, Agents, Asks
 from admmnet.methods.dp_dsgd import DPDSGD
-from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.methods.noisy_sums import NoisyGD
 from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import NoRecords, SubsampledGaussian

@@ -218,11 +218,10 @@ def test_a_registered_stranger_answers_in_simulations_alone(tmp_path: Path) -> N
 ASKED = ("epsilon_target", "delta", "accountant", "adjacency", "trust", "colluders", "group_size")
 LIES: dict[str, Any] = {
     **dict.fromkeys(("masked", "private", "covered", "maskable", "goes_on"), False),
-    **dict.fromkeys(("by_record", "published", "fits", "open_ended"), True),
+    **dict.fromkeys(("by_record", "published", "fits"), True),
     "colluders": 0,
     "forms": ("proven", "published"),
     "largest": math.inf,
-    "records": 1,
     "rounds": 9,
     "sum_size": 6,
     "grid": 2.0**-40,
@@ -246,7 +245,7 @@ HARMLESS = {
     *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "notes"),
     *("check_problem", "with_loss", "of_labels", "fixed", "plan", "start", "propose", "update", "receive", "models"),
     *("planned_anew", "shared", "carry", "deviation", "in_average", "closing", "memory", "measured", "released_in"),
-    *("unit", "costing", "planned", "summands", "_common", "_asked", "_plan_of"),
+    *("unit", "costing", "planned", "summands", "_common", "_plan_of"),
 }
 
 

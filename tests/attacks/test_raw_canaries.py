@@ -16,7 +16,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, Records
 from admmnet.holder.measurements import ColumnCounts, GradientSum, SecondMoments
 from admmnet.methods.encoding import Stage
-from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.methods.noisy_sums import NoisyGD
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams
 from admmnet.running import loop

@@ -18,7 +18,7 @@ from admmnet.auditing.evidence import evidence
 from admmnet.auditing.methods import FAR, MethodTrials, settings_for
 from admmnet.auditing.steps import StepTrials
 from admmnet.methods import METHODS
-from admmnet.methods.joining import JoiningADMM
+from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.contract import MemoryLedger
 from tests.auditing.gates import HeldQuestions, MaskedRounds, Questions, audit
 from tests.auditing.planted import halved_noise
@@ -133,7 +133,7 @@ def test_the_auditor_keeps_the_agent_where_the_canary_counts(algorithm: str, mon
 def test_who_is_outside_of_the_core_is_asked_and_joins() -> None:
     mechanism = of("ipp-admm", records=1000, rounds=12)
     assert isinstance(mechanism, MethodTrials)
-    assert isinstance(mechanism.method, JoiningADMM)
+    assert isinstance(mechanism.method, IPPADMM)
     assert mechanism.method.asked(0)
     said = [mechanism.draw(1, np.random.default_rng(k)).spent.rho for k in range(20)]
     assert len({round(rho, 9) for rho in said}) > 1  # it joins in one round or another

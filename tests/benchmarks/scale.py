@@ -22,8 +22,8 @@ import networkx as nx
 import numpy as np
 
 from admmnet.data import Records
-from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.certificate import Solution
+from admmnet.solvers.blocks.group import Group, solvers_of
+from admmnet.solvers.certificate import Solution, solve_all
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
@@ -40,12 +40,12 @@ def records(agents: int, size: int, width: int) -> Records:
 def whole(agents: int, size: int, width: int, topology: str, rounds: int) -> tuple[float, float]:
     """Seconds of the rounds of a run, and passes of a round."""
     passes, ends = list[int](), list[float]()
-    solver: Any = BlockSolver if agents > 64 else LocalSolver  # as `--block auto` chooses
+    solver: Any = Group if agents > 64 else LocalSolver  # as `--block auto` chooses
     solve = solver.solve
 
     def counted(self: Any, *asked: Any) -> Any:
         found = solve(self, *asked)
-        passes.extend(answer.passes for answer in ([found] if isinstance(found, Solution) else found))
+        passes.extend(answer.passes for answer in ([found] if isinstance(found, Solution) else found.values()))
         return found
 
     words = {"algorithm": "pp-admm", "seed": 0, "rounds": rounds, "epsilon": 5.0, "topology": topology}
@@ -89,11 +89,10 @@ def together_work(sizes: list[int], d: int, eta: float, block: int = 128) -> Wor
     """Work of agents with these numbers of records, drawn and stacked block by block."""
     rng, agents = np.random.default_rng(1), len(sizes)
     parts = [slice(*ends) for ends in pairwise([*range(0, agents, block), agents])]
-    blocks = [(part, BlockSolver([unit_rows(rng, n, d) for n in sizes[part]], LOSS)) for part in parts]
+    blocks = [(part, solvers_of([unit_rows(rng, n, d) for n in sizes[part]], LOSS)) for part in parts]
 
     def solve(g: Matrix, m: Vector) -> list[Any]:  # an error in place of a Solution has no theta: it raises
-        sized = ((part, one, len(one.members)) for part, one in blocks)
-        return [answer for part, one, k in sized for answer in one.solve(range(k), g[part], m[part], np.full(k, 1e-6))]
+        return [answer for part, one in blocks for answer in solve_all(one, g[part], list(m[part]), [1e-6] * len(one))]
 
     weights = nx.to_scipy_sparse_array(nx.random_regular_graph(4, agents, seed=1), nodelist=range(agents))
     return consensus(solve, weights, d, eta, 1e-4, (1e-3, 1e-3))

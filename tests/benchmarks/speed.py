@@ -191,7 +191,7 @@ def passes(asked: Asked) -> None:
         "read once": each(lambda X, y, own: X.max()),
         "gradient, numpy": each(partial(_pass, theta, None)),
         "losses, anywhere": each(lambda X, y, own: own.mean_losses(theta)),
-        "losses, at the answer": each(lambda X, y, own: own.mean_losses(own.state.theta)),
+        "losses, at the answer": each(lambda X, y, own: own.mean_losses(own.theta)),
     }
     for k in range(0 if compiled is None else compiled.variant + 1):
         variant: Any = compiled and compiled._replace(variant=k)

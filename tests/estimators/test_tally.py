@@ -126,7 +126,7 @@ def test_simulations_and_methods_without_privacy_have_no_tally(fresh_tally: Tall
 
 def test_a_fit_that_fails_has_spent(fresh_tally: Tally, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that raise after a charge, of a network and of one site."""
-    from admmnet.methods.noisy_gd import NoisyGD
+    from admmnet.methods.noisy_sums import NoisyGD
     from admmnet.methods.single_site.base import SingleSite
 
     def failing(*_: Any) -> None:

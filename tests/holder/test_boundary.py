@@ -201,7 +201,7 @@ def test_the_package_keeps_the_rule(name: str) -> None:
 
 def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
     """Also not through others; settings, transports and the loop are not even there."""
-    modules = "sys, admmnet.holder.measurements, admmnet.methods, admmnet.solvers.blocks.solve"
+    modules = "sys, admmnet.holder.measurements, admmnet.methods, admmnet.solvers.blocks.group"
     command = [sys.executable, "-c", f"import {modules}\nprint(*sys.modules)"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
     loaded = {word.split(".")[1] for word in ended.stdout.split() if word.startswith("admmnet.")}

@@ -17,7 +17,7 @@ from admmnet.holder.series.gradient import GradientSteps
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian, Laplace
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
 
@@ -247,7 +247,7 @@ def test_the_door_counts_the_records_itself() -> None:
 
 # faults
 
-PLACES = [(LocalSolver, "solve", 1), (BlockSolver, "solve", 2), (LocalSolver, "losses", 1), (Secret, "laplace", 1)]
+PLACES = [(LocalSolver, "solve", 1), (Group, "solve", 2), (LocalSolver, "losses", 1), (Secret, "laplace", 1)]
 
 
 @pytest.mark.parametrize("fault", [KeyError(0.7351948), RunError("0.7351948"), RequestError("0.7351948")], ids=repr)

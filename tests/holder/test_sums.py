@@ -20,8 +20,7 @@ from admmnet.methods.sums import moments
 from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.rng import AgentStreams, Purpose
-from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
-from admmnet.solvers.softmax import Softmax
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Softmax, Squared
 from admmnet.types import Matrix, Vector
 from tests.solvers.problems import Kinked
 

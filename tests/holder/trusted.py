@@ -25,7 +25,7 @@ FOLDERS = {
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines lock",
     "running": "attempts entrance loading loop plan rounds",
-    "solvers": "_kernel.c accurate certificate kernel losses newton radius softmax wide",
+    "solvers": "_kernel.c accurate certificate kernel losses newton radius",
     "solvers/blocks": "*",
 }
 """The files that are trusted, by folder of the package."""

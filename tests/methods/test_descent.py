@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.graph import network_of
 from admmnet.methods.agents import AgentPlan, Agents, Said, Told
 from admmnet.methods.base import Facts
-from admmnet.methods.lt_admm import LTADMM
+from admmnet.methods.dp_dsgd import LTADMM
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
@@ -189,7 +189,7 @@ def test_an_edge_step_that_runs_away_is_refused(monkeypatch: pytest.MonkeyPatch)
     for share in (1.0, 1.02):
         with pytest.raises(RequestError, match=r"lets the vectors run away.*must be below 1.67"):
             run_away(share)
-    monkeypatch.setattr("admmnet.methods.lt_admm.STABLE", 2.0)
+    monkeypatch.setattr("admmnet.methods.dp_dsgd.STABLE", 2.0)
     assert largest(run_away(1.02)) > 100.0
     with pytest.raises(RequestError, match=r"gossip_steps = 2 does not go with .*lt-admm.*, but with dp-dsgd"):
         RunConfig(algorithm="lt-admm", gossip_steps=2)

@@ -30,7 +30,6 @@ from admmnet.methods.encoding import (
     bounded,
     bounds_of,
     table_of,
-    unbounded,
     whitener,
 )
 from admmnet.methods.encoding_rule import (
@@ -119,7 +118,7 @@ def test_edges_are_quarter_decades_digit_by_digit() -> None:
 def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, masked: bool) -> None:
     config = settings(**(MASKED if masked else {}))
     found = replace(ENCODING, columns=(Number(1.0, 0.5, 3.0, EVEN), *ENCODING.columns[1:]))
-    stage: CountStage = BoundsStage(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    stage: CountStage = BoundsStage(config, FACTS, 0.05, ENCODING, ENCODING)
     if name == "shape":
         stage = ShapeStage(config, FACTS, 0.05, found, ENCODING)
     assert stage.which == ((0, 4) if name == "bounds" else (0, 3))
@@ -240,7 +239,7 @@ def test_tables_rise_from_0_to_1_whatever_the_noise() -> None:
 
 def test_drowned_columns_and_void_sums_stay_at_their_fallback() -> None:
     config, spoken = settings(), Total(np.zeros(1, dtype=np.int64), (0, 1, 2))
-    stage: Any = BoundsStage(config, FACTS, 0.05, ENCODING, unbounded(ENCODING))
+    stage: Any = BoundsStage(config, FACTS, 0.05, ENCODING, ENCODING)
     assert stage.result() is ENCODING
     drawn = np.zeros((2, 110))
     drawn[0, :-1] = 1e4 * bins(np.full(1, 5.0))

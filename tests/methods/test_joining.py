@@ -121,7 +121,7 @@ class Everybody(Network):
             center = np.mean([self.theta[j] for j in around], axis=0) if around else None
             if i in self.asked and round in ASKED_IN and center is not None:
                 q = np.linalg.norm(f.gradient(center)) / f.weight
-                if q + self.streams.normal(i, Purpose.GATE, noise.gate, 1)[0] >= self.asked[i]:
+                if q + self.streams.normal(i, Purpose.GATE, noise.gate.sigma, 1)[0] >= self.asked[i]:
                     self.joined.add(i)
                     if i not in self.on:
                         self.theta[i] = center
@@ -174,13 +174,13 @@ def test_no_agent_exceeds_its_budget_and_three_questions(
             assert entry["refused_at"] is None
             assert entry["epsilon_spent"] <= entry["epsilon_proven"] <= 20.0 * (1.0 + 1e-9)
             asked = [event for _, event in booked[i] if isinstance(event, Gaussian)]
-            questions = [event for event in asked if plan.agents[i].noise.gate == event.sigma]
+            gate, n = getattr(plan.agents[i].noise.gate, "sigma", None), plan.data.counts[i]
+            questions = [event for event in asked if gate == event.sigma]
             relayed = [event for _, event in booked[i] if isinstance(event, NoRecords)]
             if i in (1, 3, 6):
                 assert (entry["joined_at"], questions, relayed) == (0, [], [])
                 continue
             assert len(questions) == (1 if name == "yes" else len(ASKED_IN))
-            gate, n = plan.agents[i].noise.gate, plan.data.counts[i]
             planned = [count for event, count in plan.agents[i].charges if getattr(event, "sigma", None) == gate]
             assert planned == [len(ASKED_IN)]
             assert {event.sensitivity for event in questions} == {2.0 / n * (1.0 + 1e-9 + 2e-5)}

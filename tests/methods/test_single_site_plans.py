@@ -143,7 +143,7 @@ def test_pure_epsilon_and_its_reading_at_delta() -> None:
     assert plan.worst_case.epsilon_published(DELTA) == 1.0
     assert 1.0 <= planned(algorithm="song-sgd").noise.pure < 1.2  # a delta buys a little
     gaussian = planned(algorithm="banco", noise="gaussian")
-    assert event_of(gaussian) == Gaussian(2.0, gaussian.noise.sigma)
+    assert event_of(gaussian) == Gaussian(2.0, gaussian.noise.series.sigma)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
 from admmnet.methods import fixed
 from admmnet.methods.base import Facts
-from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.methods.noisy_sums import NoisyGD
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.solvers.losses import get_loss

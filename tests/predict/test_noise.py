@@ -19,7 +19,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts
-from admmnet.methods.ssp import SSP
+from admmnet.methods.noisy_sums import SSP
 from admmnet.predict.model import Model, read_model
 from admmnet.predict.noise import descent_response, noise_of
 from admmnet.types import Integers, Matrix, Total, Vector

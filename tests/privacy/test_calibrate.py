@@ -18,7 +18,7 @@ from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.encoding import Encoding, Number
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import Facts
-from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, WhitenStage, unbounded
+from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, WhitenStage
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left, pure_epsilon
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
@@ -232,7 +232,7 @@ def planned(
     nominal = dict.fromkeys(counts, target.nominal_rho())
     facts = Facts(nx.cycle_graph(5), counts, 33, nominal)
     stages = (
-        BoundsStage(settings, facts, shares[0], RAW, unbounded(RAW)),
+        BoundsStage(settings, facts, shares[0], RAW, RAW),
         ShapeStage(settings, facts, shares[1], Encoding((DECLARED,) * 4), RAW),
         WhitenStage(settings, facts, shares[2]),
     )

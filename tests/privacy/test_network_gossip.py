@@ -118,7 +118,9 @@ def worlds(own: Stage, u: int, rests: Matrix) -> tuple[float, bool]:
     rng = np.random.default_rng(u)
     X, y = own.records[u]
     other = {**own.records, u: (X, np.concatenate([-y[:1], y[1:]]))}  # one label is another one
-    plans = {i: AgentPlan(regularisation=0.05, weight=method.weight(i), noise=own.sigma) for i in method.facts.graph}
+    plans = {
+        i: AgentPlan(regularisation=0.05, weight=method.facts.weight(i), noise=own.sigma) for i in method.facts.graph
+    }
     agents = [[method.agents({i: plans[i]}) for i in plans] for _ in range(2)]
     step = float(flow.step[0]) / math.sqrt(WIDTH)
     excess, equal = -math.inf, True
@@ -211,7 +213,7 @@ def test_a_step_that_is_too_long_is_seen_in_m() -> None:
     assert flow is not None
     for i in range(7):
         own_share = own.flow.mixing[i, i] + float(own.method.settings.step_size) * 0.05
-        far = abs(own_share - 9.0 * (0.05 + method.weight(i) * c1))
+        far = abs(own_share - 9.0 * (0.05 + method.facts.weight(i) * c1))
         assert flow.contraction[i, i] == pytest.approx(max(far, abs(own_share - 9.0 * 0.05)), rel=1e-12)
         assert flow.contraction[i, i] > own_share
         assert own.flow.contraction[i, i] <= own_share + 1e-8  # the automatic step is short enough

@@ -9,7 +9,7 @@ MUTANTS = {
     ),
     "slopes nearly exact": ("solvers/certificate.py", "reach + 18 * _UNIT * largest", "reach + 2 * _UNIT * largest"),
     "margin without features": ("solvers/certificate.py", "R * (c * d * R * size", "R * (c * R * size"),
-    "others' problems": ("solvers/certificate.py", "for one in own], G[places]", "for one in own], G[: len(places)]"),
+    "others' problems": ("solvers/certificate.py", "np.array(places), G[places]", "np.array(places), G[: len(places)]"),
     "sure steps": ("solvers/newton.py", "0, 0) if norm + margin <= beta", "0, 0) if norm <= 2.0 * beta"),
     "scores of another point": ("solvers/newton.py", _KEPT, "self._at = theta"),
     "block without margin": (

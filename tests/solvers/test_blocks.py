@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from admmnet.errors import CertificateError, RunError
+from admmnet.solvers.blocks.group import solvers_of
 from admmnet.solvers.blocks.records import Stack, StackRows
-from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.certificate import Solution
+from admmnet.solvers.certificate import AnySolver, Solution, mean_losses, solve_all
 from admmnet.solvers.losses import Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
@@ -43,32 +43,33 @@ def pull(count: int, d: int, size: float, round: int) -> Matrix:
     return np.array([linear_term(d, size, seed=1000 * round + i) for i in range(count)])
 
 
-def fill(count: int, value: float) -> Vector:
-    return np.full(count, value)
+def fill(count: int, value: float) -> list[float]:
+    return [value] * count
 
 
-def solved(answers: list[Solution | RunError]) -> list[Solution]:
+def solved(answers: list[Solution | Exception]) -> list[Solution]:
     for answer in answers:
-        if isinstance(answer, RunError):
+        if isinstance(answer, Exception):
             raise answer
     return [answer for answer in answers if isinstance(answer, Solution)]
 
 
-def bits(block: BlockSolver, members: list[int], ids: list[int]) -> dict[int, list[tuple[bytes, Any]]]:
+def bits(block: list[AnySolver], members: list[int], ids: list[int]) -> dict[int, list[tuple[bytes, Any]]]:
     """Answers of rounds of linear terms that depend on the ids alone, by these."""
     found: dict[int, list[tuple[bytes, Any]]] = {i: [] for i in ids}
     for t in range(6):
-        G = np.array([linear_term(block.members[0].X.shape[1], 0.2, seed=1000 * t + i) for i in ids])
+        G = np.array([linear_term(block[0].X.shape[1], 0.2, seed=1000 * t + i) for i in ids])
         m = fill(len(ids), 0.02 * 1.2**t)
-        for i, answer in zip(ids, solved(block.solve(members, G, m, fill(len(ids), 1e-8))), strict=True):
+        answers = solve_all([block[k] for k in members], G, m, fill(len(ids), 1e-8))
+        for i, answer in zip(ids, solved(answers), strict=True):
             found[i].append((answer.theta.tobytes(), answer[1:]))
     return found
 
 
-def certify(records: Shards, loss: Loss, block: BlockSolver, G: Matrix, m: float, beta: float) -> int:
+def certify(records: Shards, loss: Loss, block: list[AnySolver], G: Matrix, m: float, beta: float) -> int:
     """Check certificates; where rounding allows none the local solver refuses, too: how often."""
     count, refused = len(records), 0
-    answers = block.solve(range(count), G, fill(count, m), fill(count, beta))
+    answers = solve_all(block, G, fill(count, m), fill(count, beta))
     for (X, y), g, answer in zip(records, G, answers, strict=True):
         if isinstance(answer, Solution):
             check(X, y, g, m, beta, answer, loss)
@@ -83,7 +84,7 @@ def certify(records: Shards, loss: Loss, block: BlockSolver, G: Matrix, m: float
 @every_shape
 def test_certificates_are_honest_round_after_round(shape: tuple[list[int], int], loss: Loss) -> None:
     records = shards(shape)
-    block = BlockSolver(records, loss)
+    block = solvers_of(records, loss)
     for t, m in enumerate((0.3, 1e-3, 1e-3, 0.3)):
         assert certify(records, loss, block, pull(len(records), shape[1], 0.1, t), m, 1e-7) == 0
 
@@ -107,7 +108,7 @@ def test_any_shape_and_scale(
     R = max(float(np.linalg.norm(X, axis=1).max()) for X, _ in records)
     m = 10.0**bend * loss.curvature_bound(R)
     slope = min(loss.lipschitz(R), R)
-    block = BlockSolver(records, loss)
+    block = solvers_of(records, loss)
     for t in range(3):
         G = pull(len(sizes), d, 10.0**size * slope, t + seed)
         certify(records, loss, block, G, m, 1e-6 * slope)
@@ -118,12 +119,12 @@ def test_any_shape_and_scale(
 def test_no_bit_depends_on_the_others(shape: tuple[list[int], int], loss: Loss) -> None:
     """Solved in another order, in halves, or beside others that hold something else: same bits."""
     records, everyone = shards(shape), list(range(len(shape[0])))
-    whole, halves = bits(BlockSolver(records, loss), everyone, everyone), BlockSolver(records, loss)
-    assert bits(BlockSolver(records[::-1], loss), everyone, everyone[::-1]) == whole
+    whole, halves = bits(solvers_of(records, loss), everyone, everyone), solvers_of(records, loss)
+    assert bits(solvers_of(records[::-1], loss), everyone, everyone[::-1]) == whole
     even, odd = everyone[::2][::-1], everyone[1::2]
     assert bits(halves, even, even) | bits(halves, odd, odd) == whole
     strangers = [records[0], *(problem(len(y), shape[1], seed=7 + i) for i, (_, y) in enumerate(records[1:]))]
-    beside = bits(BlockSolver(strangers, loss), everyone, everyone)[0]
+    beside = bits(solvers_of(strangers, loss), everyone, everyone)[0]
     assert [theta for theta, _ in beside] == [theta for theta, _ in whole[0]]
 
 
@@ -146,17 +147,17 @@ def test_a_beta_near_rounding_is_met_in_a_padded_stack() -> None:
     for loss in (LOSS, SmoothedHinge(1e-2)):
         records, G = shards(shape), pull(3, 20, 0.1, 0)
         betas = 1e-12, 1e-13, 3e-14, 1e-15  # of the local solver the margin is for fewer rows
-        assert 0 < sum(certify(records, loss, BlockSolver(records, loss), G, 0.01, beta) for beta in betas) < 12
+        assert 0 < sum(certify(records, loss, solvers_of(records, loss), G, 0.01, beta) for beta in betas) < 12
 
 
 def test_members_that_fail_do_not_disturb_the_rest() -> None:
     records = shards(([30] * 7, 12))
     usual, G = fill(7, 0.1), pull(7, 12, 0.1, 0)
-    expected = solved(BlockSolver(records, LOSS).solve(range(7), G, usual, fill(7, 1e-8)))
+    expected = solved(solve_all(solvers_of(records, LOSS), G, usual, fill(7, 1e-8)))
     broken, m, beta = G.copy(), usual.copy(), fill(7, 1e-8)
     broken[1, 3], broken[2, 0], m[3], m[4], beta[5] = np.nan, np.inf, 0.0, -1.0, 1e-17
-    block = BlockSolver(records, LOSS)
-    answers = block.solve(range(7), broken, m, beta)
+    block = solvers_of(records, LOSS)
+    answers = solve_all(block, broken, m, beta)
     words = {1: "12 finite numbers", 2: "12 finite numbers", 3: "m=0, beta", 4: "m=-1, beta"}
     for i, word in words.items():
         assert isinstance(answers[i], RunError)
@@ -169,7 +170,7 @@ def test_members_that_fail_do_not_disturb_the_rest() -> None:
         answer = answers[i]
         assert isinstance(answer, Solution)
         assert answer.theta.tobytes() == expected[i].theta.tobytes()
-    for i, answer in enumerate(solved(block.solve(range(7), G, usual, fill(7, 1e-8)))):  # all of them survive
+    for i, answer in enumerate(solved(solve_all(block, G, usual, fill(7, 1e-8)))):  # all of them survive
         check(*records[i], G[i], 0.1, 1e-8, answer)
 
 
@@ -182,9 +183,9 @@ def test_a_hessian_is_worth_its_passes() -> None:
         X = rng.standard_normal((80, 40)) * shape
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         records.append((X, rng.choice([-1.0, 1.0], 80)))
-    block, passes, refreshes = BlockSolver(records, LOSS), [], []
+    block, passes, refreshes = solvers_of(records, LOSS), [], []
     for t in range(40):
-        found = solved(block.solve(range(8), pull(8, 40, 0.01, t), fill(8, 1e-3), fill(8, 1e-7)))
+        found = solved(solve_all(block, pull(8, 40, 0.01, t), fill(8, 1e-3), fill(8, 1e-7)))
         passes.append(np.mean([answer.passes for answer in found]))
         refreshes.append(np.mean([answer.refreshes for answer in found]))
     assert 0.0 < sum(refreshes) <= 5.0
@@ -209,25 +210,21 @@ def test_scores_are_the_bits_of_a_lone_product(shape: tuple[list[int], int]) -> 
 @every_shape
 def test_members_look_like_local_solvers(shape: tuple[list[int], int]) -> None:
     records, count = shards(shape), len(shape[0])
-    block, theta = BlockSolver(records, LOSS), linear_term(shape[1], 1.0)
+    block, theta = solvers_of(records, LOSS), linear_term(shape[1], 1.0)
     thetas = np.array([linear_term(shape[1], 1.0, seed=i) for i in range(count)])
-    for i, (member, (X, y)) in enumerate(zip(block.members, records, strict=True)):
+    for i, (member, (X, y)) in enumerate(zip(block, records, strict=True)):
         solver = LocalSolver(X, y, LOSS)
         np.testing.assert_array_equal(member.X, X)
         np.testing.assert_array_equal(member.y, y)
-        assert (member.block, member.index, member.loss) == (block, i, LOSS)
+        assert member.loss == LOSS
         assert member.row_norm == pytest.approx(solver.row_norm, rel=1e-15)
         np.testing.assert_array_equal(member.losses(theta), solver.losses(theta))
         assert member.mean_losses(theta)[0] == solver.mean_losses(theta)[0]
         np.testing.assert_array_equal(member.data_gradient(theta), solver.data_gradient(theta))
-        assert block.mean_losses(theta)[i] == pytest.approx(solver.mean_losses(theta)[0], rel=1e-12)
-        assert block.mean_losses(thetas)[i] == pytest.approx(solver.mean_losses(thetas[i])[0], rel=1e-12)
+        assert mean_losses(block, thetas)[0, i] == pytest.approx(solver.mean_losses(thetas[i])[0], rel=1e-12)
         check(X, y, 0.1 * theta, 0.1, 1e-8, member.solve(0.1 * theta, 0.1, 1e-8))
-        fresh, alone = (one.solve(0.1 * theta, 0.1, 1e-8) for one in (member.fresh(), solver))
-        assert np.shares_memory(member.X, member.fresh().X)
-        np.testing.assert_array_equal(fresh.theta, alone.theta)
     with pytest.raises(CertificateError):
-        block.members[0].solve(0.1 * theta, 0.1, 1e-20)
+        block[0].solve(0.1 * theta, 0.1, 1e-20)
 
 
 def test_the_stack_is_the_only_copy_of_the_records() -> None:
@@ -237,12 +234,12 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
     tracemalloc.start()
     try:
         start = tracemalloc.get_traced_memory()[0]
-        made = [BlockSolver([problem(n, d, seed=count * k + i) for i in range(count)], LOSS) for k in range(blocks)]
+        made = [solvers_of([problem(n, d, seed=count * k + i) for i in range(count)], LOSS) for k in range(blocks)]
         gc.collect()
         size = 8 * n * d * count * blocks
         for t in range(3):
             for block in made:
-                solved(block.solve(range(count), pull(count, d, 0.1, t), fill(count, 0.1), fill(count, 1e-8)))
+                solved(solve_all(block, pull(count, d, 0.1, t), fill(count, 0.1), fill(count, 1e-8)))
         held = tracemalloc.get_traced_memory()[0] - start
         peak = tracemalloc.get_traced_memory()[1] - start
         assert held <= 1.2 * size
@@ -253,26 +250,26 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
 
 def test_a_large_shard_does_not_keep_a_larger_array_alive() -> None:
     X, y = problem(4000, 50)
-    block = BlockSolver([(X[:2500], y[:2500]), (X[2500:2510], y[2500:2510])], LOSS)
-    assert not np.shares_memory(block.members[0].X, X)
+    block = solvers_of([(X[:2500], y[:2500]), (X[2500:2510], y[2500:2510])], LOSS)
+    assert not np.shares_memory(block[0].X, X)
     own, labels = problem(2500, 50)
-    assert np.shares_memory(BlockSolver([(own, labels)], LOSS).members[0].X, own)
+    assert np.shares_memory(solvers_of([(own, labels)], LOSS)[0].X, own)
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.5])
 def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -> None:
     X, y = problem(300, 10, flip=flip)
-    block = BlockSolver([(X, y), (X[:299], y[:299])], LOSS)
-    group, handed = block._groups[0], 0
+    block = solvers_of([(X, y), (X[:299], y[:299])], LOSS)
+    group, handed = block[0].block, 0
     for m in (1e-9, 1e-9, 1e-2, 1e-9):
         for size in (0.0, 1e-5):
             G = np.array([linear_term(10, size)] * 2) if size else np.zeros((2, 10))
-            first, second = solved(block.solve([0, 1], G, fill(2, m), fill(2, 1e-7)))
+            first, second = solved(solve_all(block, G, fill(2, m), fill(2, 1e-7)))
             check(X, y, G[0], m, 1e-7, first)
             check(X[:299], y[:299], G[1], m, 1e-7, second)
-            known = np.flatnonzero(group.state.known)  # what the next round starts from belongs to its point
-            data, rms = group.stack.gradient(StackRows.of(known), group.state.theta[known])
-            np.testing.assert_array_equal(group.state.data[known], data)
-            np.testing.assert_array_equal(group.state.rms[known], rms)
+            known = np.flatnonzero(group.known)  # what the next round starts from belongs to its point
+            data, rms = group.stack.gradient(StackRows.of(known), group.theta[known])
+            np.testing.assert_array_equal(group.data[known], data)
+            np.testing.assert_array_equal(group.rms[known], rms)
             handed += 2 - len(known)
     assert handed > 0

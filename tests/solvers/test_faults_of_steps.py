@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.blocks.group import solvers_of
 from admmnet.solvers.blocks.steps import GroupSteps, GroupWalk, Shown
+from admmnet.solvers.certificate import solve_all
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.solvers.steps import Walk
 
@@ -77,7 +78,7 @@ def test_of_one_agent(kind: Any, step: Any, taken: Any, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(("step", "taken"), TRIED)
 def test_of_a_block(step: Any, taken: Any, lost: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [problem(n, D) for n in (40, 41, 42)]
-    block, tried = BlockSolver(records, LOSS), []
+    block, tried = solvers_of(records, LOSS), []
 
     def faulty(steps: GroupSteps, walk: GroupWalk, at: Shown) -> Any:
         tried.append(at.norm)
@@ -101,7 +102,7 @@ def test_of_a_block(step: Any, taken: Any, lost: Any, monkeypatch: pytest.Monkey
                 patch.setattr(GroupSteps, "step", faulty)
                 if taken is not None:
                     patch.setattr(GroupSteps, "taken", some)
-            found: list[Any] = block.solve(range(3), G, np.full(3, M), np.full(3, BETA))
+            found: list[Any] = solve_all(block, G, [M] * 3, [BETA] * 3)
         for (X, y), g, answer in zip(records, G, found, strict=True):
             check(X, y, g, M, BETA, answer)
     assert tried

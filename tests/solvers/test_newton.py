@@ -11,7 +11,7 @@ import pytest
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, certificate, newton
 from admmnet.solvers.blocks.curvature import Curvature
-from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.blocks.group import solvers_of
 from admmnet.solvers.certificate import scores, solve_all
 from admmnet.solvers.kernel import Compiled
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
@@ -61,7 +61,7 @@ HARD: dict[str, tuple[Matrix, Vector, float, float, float]] = {  # X, y, ||g||, 
 BEYOND_ROUNDING = {("separable, pulled far", "hinge, 1e-3"), ("n < d, pulled", "hinge, 1e-3")}
 SOLVERS: dict[str, Any] = {
     "alone": LocalSolver,
-    "in a block": lambda *problem: BlockSolver([problem[:2]], problem[2]).members[0],
+    "in a block": lambda *problem: solvers_of([problem[:2]], problem[2])[0],
     "wide": WideSolver,
 }
 every_solver = pytest.mark.parametrize("solver", SOLVERS.values(), ids=list(SOLVERS))
@@ -111,9 +111,10 @@ def test_warm_rounds_are_cheap_and_answers_the_callers_own(solver: Any) -> None:
     again = own.solve(g, 0.01, 1e-8)
     assert (again.passes, again.refreshes, again.gradient_norm) == (0, 0, first.gradient_norm)
     np.testing.assert_array_equal(again.theta, before)
-    runs = [[one.solve(linear_term(30, 0.1, t), 0.01, 1e-9) for t in range(4)] for one in (own.fresh(), own.fresh())]
-    fresh, anew = ([(answer.theta.tobytes(), *answer[1:]) for answer in run] for run in runs)
-    assert fresh == anew, "the same calls in the same order give the same bits"
+    anew = [solver(X, y, LOSS) for _ in range(2)]
+    runs = [[one.solve(linear_term(30, 0.1, t), 0.01, 1e-9) for t in range(4)] for one in anew]
+    one, other = ([(answer.theta.tobytes(), *answer[1:]) for answer in run] for run in runs)
+    assert one == other, "the same calls in the same order give the same bits"
     if solver is not WideSolver:
         drift = [own.solve(linear_term(30, 0.01 * 0.9**t), 0.01, 1e-6).passes for t in range(20)]
         assert np.mean(drift) <= 2.0
@@ -141,8 +142,8 @@ def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: p
         np.testing.assert_array_equal(solver.losses(theta), expected(theta))
         assert passes == before
         np.testing.assert_array_equal(solver.losses(theta + 1.0), expected(theta + 1.0))
-    solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a block does that hands a member over
-    point = solver.state.theta.copy()
+    solver.theta, solver.data = linear_term(5, 2.0), None  # as a block does that hands a member over
+    point = solver.theta.copy()
     np.testing.assert_array_equal(solver.losses(point), expected(point))
     theta = solver.solve(g, 0.05, 1e-9).theta
     np.testing.assert_array_equal(solver.losses(theta), expected(theta))
@@ -226,20 +227,20 @@ def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(size: float, 
 def test_answers_of_many_solvers_are_each_its_own() -> None:
     """Members of two blocks and agents alone, in any order; errors stand in their place."""
     records = [problem(40 + k, 6, seed=k) for k in range(6)]
-    first, second = BlockSolver(records[:2], LOSS), BlockSolver(records[2:4], LOSS)
-    mixed = [second.members[1], LocalSolver(*records[4], LOSS), first.members[0], WideSolver(*records[5], LOSS)]
-    mixed += [second.members[0], first.members[1]]
+    first, second = solvers_of(records[:2], LOSS), solvers_of(records[2:4], LOSS)
+    mixed = [second[1], LocalSolver(*records[4], LOSS), first[0], WideSolver(*records[5], LOSS)]
+    mixed += [second[0], first[1]]
     own, G, m = [3, 4, 0, 5, 2, 1], np.array([linear_term(6, 0.1, k) for k in range(6)]), [0.1, 0.2, 0.3, 0.4, 0.5, 0.0]
     answers: list[Any] = solve_all(mixed, G, m, [1e-9] * 6)
     *found, fault = answers
     assert isinstance(fault, RunError)
-    for k, theta in enumerate(found):
+    for k, answer in enumerate(found):
         alone = LocalSolver(*records[own[k]], LOSS).solve(G[k], m[k], 1e-11).theta
-        np.testing.assert_allclose(theta, alone, atol=2.1e-9 / m[k])
+        np.testing.assert_allclose(answer.theta, alone, atol=2.1e-9 / m[k])
     assert isinstance(solve_all([mixed[1]], np.full((1, 6), np.nan), [0.1], [1e-9])[0], RunError)
 
 
-@pytest.mark.parametrize("solver", [LocalSolver, lambda X, y, loss: BlockSolver([(X, y)], loss)])
+@pytest.mark.parametrize("solver", [LocalSolver, lambda X, y, loss: solvers_of([(X, y)], loss)])
 def test_losses_with_kinks_are_refused(solver: Callable[..., object]) -> None:
     with pytest.raises(RequestError, match="'kinked' has kinks"):
         solver(*problem(50, 3), Kinked())
@@ -260,4 +261,4 @@ def test_mistakes_in_losses_of_simulations_come_out() -> None:
     with pytest.raises(NotImplementedError, match="no curvature"):
         LocalSolver(X, y, Unbent(0.5)).solve(g, 0.1, 1e-9)
     with pytest.raises(NotImplementedError, match="no curvature"):
-        BlockSolver([(X, y)], Unbent(0.5)).solve([0], g[None, :], np.array([0.1]), np.array([1e-9]))
+        solvers_of([(X, y)], Unbent(0.5))[0].solve(g, 0.1, 1e-9)

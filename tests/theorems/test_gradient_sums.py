@@ -19,8 +19,7 @@ from admmnet.holder.measurements.sums import gradient_rounding, gradient_sum
 from admmnet.privacy.discrete import excess
 from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
-from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
-from admmnet.solvers.softmax import Softmax
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Softmax
 from admmnet.types import Matrix, Vector
 from tests.holder.doors import Book, ask
 from tests.theorems.quadrature import discrete_delta

@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
-from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.blocks.group import solvers_of
 from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
@@ -51,7 +51,7 @@ def test_rounding_stays_below_its_bound(loss: Loss, n: int, d: int) -> None:
             theta = X[0] * size
             exact, unsure = accurate_gradient(X, y, loss, np.zeros(d), 0.0, theta, np.zeros(d), row_norm=1.0, rows=n)
             bound = gradient_error(facts, size) + unsure
-            for solver in (LocalSolver(X, y, loss), BlockSolver([(X, y)], loss).members[0]):
+            for solver in (LocalSolver(X, y, loss), solvers_of([(X, y)], loss)[0]):
                 assert np.linalg.norm(solver.data_gradient(theta) - exact) <= bound
 
 

@@ -103,9 +103,8 @@ def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered
     for rows in linear:
         own: list[Any] = list(islice(replies, len(rows)))
         failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
-        found.append(
-            Answered(np.array([np.zeros(rows.shape[1]) if k in failed else one for k, one in enumerate(own)]), failed)
-        )
+        values = [np.zeros(rows.shape[1]) if k in failed else one.theta for k, one in enumerate(own)]
+        found.append(Answered(np.array(values), failed))
     return found
 
 

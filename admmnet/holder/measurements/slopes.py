@@ -9,9 +9,8 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.known import Known
-from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Softmax
 from admmnet.solvers.radius import LARGEST_ROW
-from admmnet.solvers.softmax import Softmax
 from admmnet.types import Vector
 
 CELLS = 4096

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -17,13 +17,12 @@ from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
 from admmnet.methods.base import Closing, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
-from admmnet.methods.single_site.settings import SiteSettings
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import Target, largest, noise_multiplier
-from admmnet.privacy.conversion import gaussian_mu
+from admmnet.privacy.calibrate import Target, noise_multiplier
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.registry import meant
+from admmnet.settings import Auto, about, settings_in
 from admmnet.solvers.losses import Loss
 
 BATCH, PASSES = 500, 10
@@ -38,17 +37,55 @@ LEAST_LEFT = 1e-3
 """Least share of an account for a further run: noise is calibrated to less than that."""
 
 
+class SiteSettings(MethodSettings, frozen=True, kw_only=True):
+    """All that any of them has."""
+
+    table: ClassVar[str] = "baseline"
+    logistic_margin: Annotated[float, about(gt=0, lt=0.5)] | Auto = "auto"
+    """distance from 0 and 1 that a logistic step keeps; auto: 0.01, 1e-4 if published"""
+    sampling: Annotated[str, about(choices=("auto", "poisson", "fixed", "shuffled"))] = "auto"
+    """how batches arise; auto: by the method"""
+    accounting: Annotated[str, about(choices=("auto", "pld", "rdp", "moments"))] = "auto"
+    """accountant of sampled steps; auto: pld, moments if accountant = published"""
+    learning_rate: Annotated[float, about(gt=0, le=1e9)] | Auto = "auto"
+    """step size of gradient descent"""
+    clip: Annotated[float, about(gt=0, le=1e6)] | Auto = "auto"
+    """most that a record moves a step"""
+    epochs: Annotated[int, about(ge=1, le=1_000_000)] | Auto = "auto"
+    """passes over the records"""
+    batch: Annotated[int, about(ge=1, le=1_000_000_000)] | Auto = "auto"
+    """nominal records (primal-dp-scd: features) of a step"""
+    dual_noise: bool | Auto = "auto"
+    """noise on the dual variables, too, as in the paper"""
+    schedule: Annotated[str, about(choices=("auto", "constant", "sqrt", "inverse"))] = "auto"
+    """step size from learning rate c: c, c/sqrt(t), or c/(regularisation t)"""
+    noise: Annotated[str, about(choices=("auto", "laplace", "gaussian"))] = "auto"
+    """auto: laplace"""
+
+    def check(self) -> None:
+        """The moments accountant is the published arithmetic, and no other is."""
+        wanted = "published" if self.accounting == "moments" else "proven"
+        if self.accounting != "auto" and self.accountant != wanted:
+            raise RequestError(
+                f"accounting = {self.accounting!r} goes with accountant = {wanted!r}: give that, or leave accounting "
+                "at auto"
+            )
+
+
+def all_but(*names: str) -> frozenset[str]:
+    """Settings of single-site methods that a method with these lacks."""
+    return frozenset(settings_in(SiteSettings)) - frozenset(settings_in(MethodSettings)) - set(names)
+
+
 class SeriesNoise(NamedTuple):
     """Series of steps that the door is asked, and what was calibrated.
 
-    That is the noise over C, before factors of the method's own; the pure epsilon of a record; or the standard
-    deviation on each entry.
+    That is the noise over C, before factors of the method's own, or the pure epsilon of a record.
     """
 
     series: Series
     multiplier: float | None = None
     pure: float | None = None
-    sigma: float | None = None
 
 
 class SingleSite(Method):
@@ -57,11 +94,8 @@ class SingleSite(Method):
     Settings: ClassVar[type[MethodSettings]] = SiteSettings
     verb = "none"
     tasks = frozenset({"binary", "real"})
-    open_ended = True  # a series says when it has ended
     Steps: ClassVar[Any]
     """Its kind of ``Series``."""
-    one_pass: ClassVar[bool] = False
-    """Whether every record is seen once."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
@@ -86,11 +120,6 @@ class SingleSite(Method):
                 f"loss = {settings.loss!r} is not allowed with algorithm = {settings.algorithm!r}: "
                 f"{meant(settings.loss, SINGLE_SITE_LOSSES)}it must be one of {', '.join(SINGLE_SITE_LOSSES)}"
             )
-        if cls.one_pass and settings.loss == "squared":
-            raise RequestError(
-                f"loss = 'squared' does not go with algorithm = {settings.algorithm!r}, whose proof bounds a record's "
-                "gradient by 1: take logistic or hinge"
-            )
         if settings.regularisation == 0.0:
             raise RequestError(
                 f"regularisation = 0 is not allowed with algorithm = {settings.algorithm!r}: it must be above 0"
@@ -99,11 +128,6 @@ class SingleSite(Method):
     def defaults(self) -> dict[str, Any]:
         """Values of its own settings where they are ``auto``, if not the usual ones."""
         return {}
-
-    @property
-    def calibrates(self) -> Literal["multiplier", "pure", "sigma"] | None:
-        """Which field of ``SeriesNoise`` the budget decides; None without noise."""
-        return "multiplier" if self.private else None
 
     def series(self, noise: float) -> Series:
         """Series of steps with this noise; RequestError if no proof covers the settings."""
@@ -140,7 +164,7 @@ class SingleSite(Method):
     @property
     def rounds(self) -> int:
         """Epochs."""
-        return 1 if self.one_pass else int(self.settings.epochs)
+        return int(self.settings.epochs)
 
     @property
     def weight(self) -> float:
@@ -173,28 +197,11 @@ class SingleSite(Method):
             used, most = target.at_order(Totals())
             if used > (1.0 - LEAST_LEFT) * most:
                 raise BudgetError(target.exhausted(target.spent))
-        noise = self._calibrated(target, known)
-        series = self.series(noise)
-        return AgentPlan(
-            regularisation=self.weight,
-            noise=SeriesNoise(series, **({self.calibrates: noise} if self.calibrates else {})),
-            charges=((series.event(known), 1),),
-        )
+        noise = self.calibrated(target, known) if self.private else SeriesNoise(self.series(0.0))
+        return AgentPlan(regularisation=self.weight, noise=noise, charges=((noise.series.event(known), 1),))
 
-    def _calibrated(self, target: Target, known: Known) -> float:
-        match self.calibrates:
-            case "multiplier":
-                return self._multiplier(target, known)
-            case "pure":
-                return self._pure(target, known)
-            case "sigma":
-                return self._sigma(target, known)
-        return 0.0
-
-    def _fits(self, noise: float, target: Target, known: Known) -> bool:
-        return target.allows(target.worst(((self.series(noise).event(known), 1),)))
-
-    def _multiplier(self, target: Target, known: Known) -> float:
+    def calibrated(self, target: Target, known: Known) -> SeriesNoise:
+        """Least noise multiplier that keeps the promise."""
         probe = self.series(1.0).event(known)
         assert isinstance(probe, SubsampledGaussian)
         least = moments.least_epsilon(target.delta)
@@ -213,23 +220,8 @@ class SingleSite(Method):
             return subsampled.epsilon_proven(event, delta, self.settings.accounting)
 
         found = noise_multiplier(target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading)
-        return found / probe.noise_multiplier
-
-    def _pure(self, target: Target, known: Known) -> float:
-        """Pure epsilon: epsilon itself by the papers, else the largest whose reading at delta fits."""
-        if target.accountant == "published":
-            return target.epsilon
-        try:
-            return largest(lambda pure: self._fits(pure, target, known), target.epsilon, target.epsilon)
-        except BudgetError:
-            raise BudgetError(f"epsilon = {target.epsilon:g} affords no pass at all; raise --epsilon") from None
-
-    def _sigma(self, target: Target, known: Known) -> float:
-        """Gaussian noise against a sensitivity of 2."""
-        mu = gaussian_mu(target.epsilon, target.delta) * (1.0 - 1e-12)
-        if target.order is not None:
-            mu = largest(lambda mu: self._fits(2.0 / mu, target, known), mu, target.epsilon)
-        return 2.0 / mu
+        multiplier = found / probe.noise_multiplier
+        return SeriesNoise(self.series(multiplier), multiplier)
 
     def released_in(self, round: int) -> int:
         """Every noisy step is seen; without noise the models alone."""

@@ -12,8 +12,7 @@ from admmnet.holder.series.sdca import ExactPasses
 from admmnet.methods.agents import Agents
 from admmnet.methods.base import Closing
 from admmnet.methods.settings import MethodSettings
-from admmnet.methods.single_site.base import SingleSite
-from admmnet.methods.single_site.settings import all_but
+from admmnet.methods.single_site.base import SingleSite, all_but
 
 GAP = 1e-6
 """Duality gap at which SDCA stops."""

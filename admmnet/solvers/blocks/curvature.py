@@ -14,8 +14,6 @@ or dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -32,25 +30,8 @@ _AT_ONCE = 2**14  # numbers of records whose Hessians are computed together: the
 Single = NDArray[np.float32]
 
 
-@dataclass(slots=True, eq=False)
-class CurvatureState:
-    """What is known of every member's curvature; ``inverse`` and ``root`` take memory once they pay."""
-
-    cached: NDArray[np.bool_]  # there is an inverse, else the base is I / (m + kappa)
-    m: Vector
-    used: NDArray[np.intp]
-    weights: Matrix
-    terms: Single
-    patience: Vector  # this and the next three as of `steps.SolverState`
-    waste: NDArray[np.intp]
-    passes: NDArray[np.intp]
-    before: NDArray[np.intp]
-    inverse: Single | None = None
-    root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
-
-
 class Curvature:
-    """Approximate inverse Hessians of the members of a stack."""
+    """Approximate inverse Hessians of the members of a stack, and what is known of every member's curvature."""
 
     def __init__(self, stack: Stack) -> None:
         size, n, d = stack.X.shape
@@ -58,17 +39,17 @@ class Curvature:
         self._dual = n < d
         self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
         slots = max(2, min(TERMS, n // 4))
-        self.state = CurvatureState(
-            cached=np.zeros(size, dtype=bool),
-            m=np.full(size, np.nan),
-            used=np.zeros(size, dtype=np.intp),
-            weights=np.zeros((size, slots)),
-            terms=np.zeros((size, slots, d), dtype=np.float32),
-            patience=np.full(size, self.cost),
-            waste=np.zeros(size, dtype=np.intp),
-            passes=np.zeros(size, dtype=np.intp),
-            before=np.zeros(size, dtype=np.intp),
-        )
+        self.cached = np.zeros(size, dtype=bool)  # there is an inverse, else the base is I / (m + kappa)
+        self.m: Vector = np.full(size, np.nan)
+        self.used = np.zeros(size, dtype=np.intp)
+        self.weights: Matrix = np.zeros((size, slots))
+        self.terms: Single = np.zeros((size, slots, d), dtype=np.float32)
+        # as of `steps.SolverState`
+        self.patience: Vector = np.full(size, self.cost)
+        self.waste, self.passes, self.before = np.zeros((3, size), dtype=np.intp)
+        # these two take memory once they pay; dual: A = root * sqrt(m) * X, row by row
+        self.inverse: Single | None = None
+        self.root: Matrix | None = None
 
     def able(self, rows: StackRows, m: Vector) -> NDArray[np.bool_]:
         """Whether single precision carries a member's inverse at m (k,)."""
@@ -78,7 +59,7 @@ class Curvature:
 
     def base(self, rows: StackRows, r: Matrix, m: Vector) -> Matrix:
         """Base times r (k, d)."""
-        has = rows.pick(self.state.cached)
+        has = rows.pick(self.cached)
         if has.all():
             return self._apply(rows, r)
         found: Matrix = r / (m + rows.pick(self._stack.kappa))[:, None]
@@ -88,32 +69,32 @@ class Curvature:
 
     def _apply(self, rows: StackRows, r: Matrix) -> Matrix:
         """Cached base times r; r is scaled to norm 1, so that single precision has room."""
-        assert self.state.inverse is not None
+        assert self.inverse is not None
         norm = np.maximum(norms(r), 1e-300)[:, None]
         unit: Matrix = r / norm
-        if self.state.root is not None:
-            root = rows.pick(self.state.root)
+        if self.root is not None:
+            root = rows.pick(self.root)
             inner = self._multiply(rows, (root * self._stack.scores(rows, unit)).astype(np.float32))
             unit -= self._stack.combine(rows, root * inner)
         else:
             unit = self._multiply(rows, unit.astype(np.float32)).astype(np.float64)
-        unit *= norm / rows.pick(self.state.m)[:, None]
+        unit *= norm / rows.pick(self.m)[:, None]
         return unit
 
     def _multiply(self, rows: StackRows, v: Single) -> Single:
-        assert self.state.inverse is not None
+        assert self.inverse is not None
         found = np.empty_like(v)
         for first, last, start, stop in rows.runs:
-            np.matmul(self.state.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
+            np.matmul(self.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
         return found
 
     def correction(self, rows: StackRows, r: Matrix) -> Matrix:
         """Rank-one terms times r (k, d)."""
-        if not rows.pick(self.state.used).any():
+        if not rows.pick(self.used).any():
             return np.zeros_like(r)
-        terms, norm = rows.pick(self.state.terms), np.maximum(norms(r), 1e-300)[:, None]
+        terms, norm = rows.pick(self.terms), np.maximum(norms(r), 1e-300)[:, None]
         inner = np.matmul(terms, (r / norm).astype(np.float32)[:, :, None])[:, :, 0]
-        weighted = (inner * rows.pick(self.state.weights)).astype(np.float32)
+        weighted = (inner * rows.pick(self.weights)).astype(np.float32)
         found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
         return found
 
@@ -143,37 +124,37 @@ class Curvature:
         fine = (norm > 1e-300) & np.isfinite(weight)
         if not fine.all():
             index, v, norm, weight = index[fine], v[fine], norm[fine], weight[fine]
-        slot = self.state.used[index]
-        self.state.terms[index, slot] = v / norm[:, None]
-        self.state.weights[index, slot] = weight
-        self.state.used[index] = slot + 1
+        slot = self.used[index]
+        self.terms[index, slot] = v / norm[:, None]
+        self.weights[index, slot] = weight
+        self.used[index] = slot + 1
 
     def full(self, rows: StackRows) -> NDArray[np.bool_]:
         """Whether the next pair may find no room, shape (k,)."""
-        return np.asarray(rows.pick(self.state.used) > self.state.weights.shape[1] - 2)
+        return np.asarray(rows.pick(self.used) > self.weights.shape[1] - 2)
 
     def foldable(self, rows: StackRows) -> NDArray[np.bool_]:
         """Whether full terms can be added to the base, shape (k,)."""
-        return np.asarray(rows.pick(self.state.cached) & (self.state.root is None))
+        return np.asarray(rows.pick(self.cached) & (self.root is None))
 
     def fold(self, index: NDArray[np.intp]) -> None:
         """Add the terms of these members to their bases."""
-        if self.state.inverse is None or not len(index):
+        if self.inverse is None or not len(index):
             return
-        terms = self.state.terms[index]
-        scaled = terms * (self.state.weights[index] * self.state.m[index, None])[:, :, None].astype(np.float32)
+        terms = self.terms[index]
+        scaled = terms * (self.weights[index] * self.m[index, None])[:, :, None].astype(np.float32)
         for place, i in enumerate(index.tolist()):
-            self.state.inverse[i] += scaled[place].T @ terms[place]
+            self.inverse[i] += scaled[place].T @ terms[place]
         self.drop(index)
 
     def drop(self, index: NDArray[np.intp]) -> None:
         """Forget the terms of these members."""
-        self.state.weights[index] = 0.0
-        self.state.used[index] = 0
+        self.weights[index] = 0.0
+        self.used[index] = 0
 
     def move(self, rows: StackRows, m: Vector) -> None:
         """Adapt to a new m (k,): (B^-1 + c I)^-1 = (I + c B)^-1 B, and terms are dropped."""
-        ratio = m / rows.pick(self.state.m)
+        ratio = m / rows.pick(self.m)
         with np.errstate(invalid="ignore"):
             moved = ~((ratio <= _SHIFT) & (ratio >= 1.0 / _SHIFT))
         if not moved.any():
@@ -181,26 +162,26 @@ class Curvature:
         able = self.able(rows, m) & (ratio < _FORGET) & (ratio > 1.0 / _FORGET)
         for place in np.flatnonzero(moved).tolist():
             i = int(rows.members[place])
-            if self.state.cached[i] and able[place]:
-                assert self.state.inverse is not None
-                mixed = np.float32(ratio[place] - 1.0) * self.state.inverse[i]
+            if self.cached[i] and able[place]:
+                assert self.inverse is not None
+                mixed = np.float32(ratio[place] - 1.0) * self.inverse[i]
                 mixed.flat[:: len(mixed) + 1] += np.float32(1.0)
-                self.state.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(mixed, self.state.inverse[i])
-                if self.state.root is not None:
-                    self.state.root[i] /= np.sqrt(ratio[place])
+                self.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(mixed, self.inverse[i])
+                if self.root is not None:
+                    self.root[i] /= np.sqrt(ratio[place])
             else:
-                self.state.cached[i] = False
-        self.state.m[rows.members[moved]] = m[moved]
+                self.cached[i] = False
+        self.m[rows.members[moved]] = m[moved]
         self.drop(rows.members[moved])
 
     def refresh(self, rows: StackRows, theta: Matrix, m: Vector, spread: Vector) -> None:
         """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
         self._allocate()
-        assert self.state.inverse is not None
+        assert self.inverse is not None
         bends = self._stack.bends(rows, theta, spread)
         roots = np.sqrt(bends / (rows.pick(self._stack.counts) * m)[:, None])
-        if self.state.root is not None:
-            self.state.root[rows.members] = roots
+        if self.root is not None:
+            self.root[rows.members] = roots
         size = max(1, _AT_ONCE // self._stack.X[0].size)
         for start in range(0, len(roots), size):
             index = rows.members[start : start + size]
@@ -208,16 +189,16 @@ class Curvature:
             A *= roots[start : start + size, :, None].astype(np.float32)
             turned = A.transpose(0, 2, 1)
             found, fine = _inverses(np.matmul(A, turned) if self._dual else np.matmul(turned, A))
-            self.state.cached[index] = fine
-            self.state.inverse[index[fine]] = found[fine]
-        self.state.m[rows.members] = m
+            self.cached[index] = fine
+            self.inverse[index[fine]] = found[fine]
+        self.m[rows.members] = m
         self.drop(rows.members)
 
     def _allocate(self) -> None:
-        if self.state.inverse is None:
+        if self.inverse is None:
             size, n, d = self._stack.X.shape
-            self.state.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
-            self.state.root = np.zeros((size, n)) if self._dual else None
+            self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
+            self.root = np.zeros((size, n)) if self._dual else None
 
 
 def _inverses(H: Single) -> tuple[Single, NDArray[np.bool_]]:

@@ -1,21 +1,24 @@
-"""The solver of one stack of agents, all stepping together, each to a certificate of its own.
+"""Local problems of many agents solved together; those with similar numbers of records share a stack.
 
-Problem, certificate and rounding margin are those of `newton`. Each step is a few numpy calls on all that are not done.
+All members of a stack step together, each to a certificate of its own. Problem, certificate and rounding margin are
+those of `newton`. Each step is a few numpy calls on all that are not done.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.solvers.blocks.records import Flags, Indices, Stack, StackRows, norms, read_only
+from admmnet.solvers.blocks.records import LARGE, Flags, Indices, Stack, StackRows, groups, norms, read_only
 from admmnet.solvers.blocks.steps import GroupSteps, GroupWalk, Shown
-from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
+from admmnet.solvers.certificate import AnySolver, Solution, met_curvature, rounding_margin
+from admmnet.solvers.kernel import Kernel
+from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, held_back
 from admmnet.types import Matrix, Vector
 
@@ -59,20 +62,12 @@ class _Front:
                 setattr(self, name, StackRows.of(value.members[kept]) if name == "rows" else value[kept])
 
 
-@dataclass(slots=True, eq=False)
-class GroupState:
-    """Where the next solve of every member starts, as `newton.PointState`: one row, or one number, a member."""
-
-    theta: Matrix
-    data: Matrix
-    rms: Vector
-    known: Flags  # data and rms belong to theta
-
-
 class Group:
     """Solver of the members of one stack, and what earlier rounds have taught about them.
 
-    The method of `LocalSolver`, member by member, with steps of its own (`GroupSteps`).
+    The method of `LocalSolver`, member by member, with steps of its own (`GroupSteps`). An answer depends on the
+    member's records, its history and the padded shape of the stack; not, in a bit, on the other members, nor on which
+    are solved together. The same calls in the same order give the same bits.
 
     A member is handed to a `LocalSolver`, made for the occasion, from the point reached, if its settings are
     unusable, 60 steps were not enough, its gradient norm is down to the rounding margin, or its m is too small
@@ -84,12 +79,20 @@ class Group:
         size, _, d = stack.X.shape
         self.stack = stack
         self.steps = GroupSteps(stack)
-        self.state = GroupState(np.zeros((size, d)), np.zeros((size, d)), np.zeros(size), np.zeros(size, dtype=bool))
+        # where the next solve of every member starts; known: data and rms belong to theta
+        self.theta, self.data = np.zeros((2, size, d))
+        self.rms: Vector = np.zeros(size)
+        self.known: Flags = np.zeros(size, dtype=bool)
 
+    @np.errstate(all="ignore")  # as in LocalSolver.solve
     def solve(
         self, index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
     ) -> dict[int, Solution | RunError]:
-        """Solve for ascending members; answers by their place in the call."""
+        """Solve for ascending members, as `LocalSolver.solve` does; answers by their place in the call.
+
+        Linear terms g are of shape (k, d). What it would raise takes the place of a solution, and a member without one
+        starts its next solve where it started this one.
+        """
         found: dict[int, Solution | RunError] = {}
         try:
             self._together(found, index, place, g, m, beta)
@@ -101,6 +104,10 @@ class Group:
                     settings = g[k], float(m[k]), float(beta[k])
                     found[at] = self._alone(int(index[k]), np.zeros_like(g[k]), *settings)
         return found
+
+    def mean_losses(self, index: Indices, theta: Matrix) -> Vector:
+        """Mean losses of ascending members at theta (k, d), shape (k,)."""
+        return self.stack.mean_losses(StackRows.of(index), theta)
 
     def _together(
         self, found: dict[int, Solution | RunError], index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
@@ -115,11 +122,11 @@ class Group:
             found[int(front.place[k])] = self._hand_over(front, k)
 
     def _start(self, rows: StackRows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
-        state, unknown = self.state, ~rows.pick(self.state.known)
+        unknown = ~rows.pick(self.known)
         new = rows.members[unknown]
         if len(new):
-            state.data[new], state.rms[new] = self.stack.gradient(StackRows.of(new), state.theta[new])
-        theta, data, rms = (part[rows.members] for part in (state.theta, state.data, state.rms))
+            self.data[new], self.rms[new] = self.stack.gradient(StackRows.of(new), self.theta[new])
+        theta, data, rms = (part[rows.members] for part in (self.theta, self.data, self.rms))
         r = data + m[:, None] * theta + g
         norm = norms(r)
         walk = self.steps.begin(rows, read_only(m), r, read_only(norm), unknown.astype(np.intp))
@@ -135,9 +142,9 @@ class Group:
         over = done | lost
         if not over.any():
             return {}
-        index, theta, state, walk = front.rows.members[done], front.theta[done], self.state, front.walk
-        state.theta[index], state.data[index], state.rms[index] = theta, front.data[done], front.rms[done]
-        state.known[index] = True
+        index, theta, walk = front.rows.members[done], front.theta[done], front.walk
+        self.theta[index], self.data[index], self.rms[index] = theta, front.data[done], front.rms[done]
+        self.known[index] = True
         self.steps.met(index, walk.passes[done])
         work = walk.passes[done].tolist(), walk.refreshes[done].tolist()
         answers = map(Solution, theta, bound[done].tolist(), *work)
@@ -176,12 +183,13 @@ class Group:
     ) -> Solution | RunError:
         n = int(self.stack.counts[i])
         solver = LocalSolver(self.stack.X[i, :n], self.stack.y[i, :n], self.stack.loss, self.stack.kernel)
-        solver.state.theta = start.copy()
-        answer = attempt(solver, g, m, beta)
-        if isinstance(answer, RunError):
-            return answer
+        solver.theta = start.copy()
+        try:
+            answer = solver.solve(g, m, beta)
+        except RunError as error:
+            return error
         answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
-        self.state.theta[i], self.state.known[i], self.steps.state.passes[i] = answer.theta, False, answer.passes
+        self.theta[i], self.known[i], self.steps.curve.passes[i] = answer.theta, False, answer.passes
         return answer
 
     def _advance(self, front: _Front) -> None:
@@ -199,9 +207,44 @@ class Group:
                 old[taken] = new[taken]
 
 
-def attempt(solver: LocalSolver, g: Vector, m: float, beta: float) -> Solution | RunError:
-    """Solve, and return an error instead of raising it."""
-    try:
-        return solver.solve(g, m, beta)
-    except RunError as error:
-        return error
+class BlockMember(AnySolver):
+    """One agent's part of a group: what `LocalSolver` is to its agent; X and y are views."""
+
+    def __init__(self, group: Group, index: int) -> None:
+        stack, n = group.stack, int(group.stack.counts[index])
+        super().__init__(stack.X[index, :n], stack.y[index, :n], stack.loss, float(stack.row_norm[index]), stack.kernel)
+        self.block, self.index = group, index
+
+    def solve(self, g: Vector, m: float, beta: float) -> Solution:
+        """Minimise, or raise ``RunError``, as `LocalSolver.solve` does, alone."""
+        one = np.array([self.index]), np.zeros(1, dtype=np.intp)
+        answer = self.block.solve(*one, g[None, :], np.array([m]), np.array([beta]))[0]
+        if isinstance(answer, RunError):
+            raise answer
+        return cast(Solution, answer)
+
+
+def solvers_of(shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> list[AnySolver]:
+    """Solvers of the local problems of a block of agents, in the order of their shards.
+
+    Memory: the records once, padded by an eighth at most where numbers of records differ; 4 min(n, d)^2 bytes an
+    agent for curvature once it pays, half of the records' 8 n d at most; and for every agent 2 vectors of d and up
+    to 8 half ones.
+
+    Parameters
+    ----------
+    shards : sequence of (X, y)
+        Records of every agent, X (n_i, d) and y (n_i,), float64. Copied into stacks, except those of more than
+        100,000 numbers: each of these has a `LocalSolver` to itself.
+    loss, kernel
+        As of `LocalSolver`.
+    """
+    found: dict[int, AnySolver] = {}
+    for members in groups([X.shape for X, _ in shards]):
+        X, y = shards[members[0]]
+        if X.size > LARGE:  # a view would keep alive what it is a part of
+            found[members[0]] = LocalSolver(X if X.base is None else X.copy(), y.copy(), loss, kernel)
+            continue
+        group = Group(Stack([shards[i] for i in members], loss, kernel))
+        found |= {i: BlockMember(group, place) for place, i in enumerate(members)}
+    return [found[i] for i in sorted(found)]

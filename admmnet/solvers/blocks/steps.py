@@ -58,7 +58,6 @@ class GroupSteps:
 
     def __init__(self, stack: Stack) -> None:
         self.stack, self.curve = stack, Curvature(stack)
-        self.state = self.curve.state
 
     def begin(self, rows: StackRows, m: Vector, r: Matrix, norm: Vector, passes: Indices) -> GroupWalk:
         """Begin where the gradients of J are r, after so many passes."""
@@ -67,13 +66,13 @@ class GroupSteps:
 
     def forget(self, index: Indices) -> None:
         """Forget the curvature of these members."""
-        self.state.cached[index] = False
+        self.curve.cached[index] = False
         self.curve.drop(index)
 
     def met(self, index: Indices, passes: Indices) -> None:
         """Note that members have their certificates after so many passes."""
-        self.state.passes[index] = passes
-        self.state.patience[index[passes < self.state.before[index]]] = 2.0 * self.curve.cost
+        self.curve.passes[index] = passes
+        self.curve.patience[index[passes < self.curve.before[index]]] = 2.0 * self.curve.cost
 
     def step(self, walk: GroupWalk, at: Shown) -> Matrix:
         """Step of every member."""
@@ -85,11 +84,11 @@ class GroupSteps:
 
     def taken(self, walk: GroupWalk, at: Shown, r: Matrix, norm: Vector) -> Flags:
         """Which members stay where their steps led, the gradients r there of this norm."""
-        self.state.waste[at.rows.members] += walk.passes >= _EXPECTED
+        self.curve.waste[at.rows.members] += walk.passes >= _EXPECTED
         walk.passes += 1
         walk.change = r - walk.r
         taken = walk.search | (norm <= CONTRACTION * walk.least)
-        enough = np.where(at.rows.pick(self.state.cached), *_GOOD)
+        enough = np.where(at.rows.pick(self.curve.cached), *_GOOD)
         walk.paired = taken & (norm > enough * at.norm)
         if not self.stack.loss.smooth:
             short = np.minimum(walk.spread, at.rows.pick(self.stack.row_norm) * norms(walk.s))
@@ -110,7 +109,7 @@ class GroupSteps:
         """Compute Hessians that are due."""
         index = at.rows.members
         stuck = walk.search & (walk.searches >= _SEARCHES)
-        due = (stuck | (at.rows.pick(self.state.waste) > at.rows.pick(self.state.patience))) & ~walk.fresh
+        due = (stuck | (at.rows.pick(self.curve.waste) > at.rows.pick(self.curve.patience))) & ~walk.fresh
         if not due.any():
             return
         able = self.curve.able(at.rows, at.m)
@@ -122,9 +121,9 @@ class GroupSteps:
             spread = walk.spread[due]
             spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
             self.curve.refresh(StackRows.of(which), at.theta[due], at.m[due], spread)
-            self.state.patience[which] *= 2.0
-            self.state.before[which] = self.state.passes[which]
-            self.state.waste[which] = 0
+            self.curve.patience[which] *= 2.0
+            self.curve.before[which] = self.curve.passes[which]
+            self.curve.waste[which] = 0
             walk.refreshes[due] += 1
             walk.searches[due] = 0
             walk.fresh |= due

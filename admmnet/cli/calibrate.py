@@ -266,20 +266,11 @@ _WORDS = {
 """Help where that of `run` speaks of a network."""
 
 
-class _Baseline(SettingsCommand):
-    """Settings of the method that is named first."""
-
-    more = "A method's own settings: admmnet baseline NAME --help."
-
-    def methods(self) -> list[str]:
-        return single_sites()
-
-    def algorithms(self, args: list[str]) -> Iterator[str]:
-        yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]
-
-
 @click.command(
-    cls=_Baseline,
+    cls=SettingsCommand,
+    methods=single_sites,
+    named=lambda args: [word for word in args if not word.startswith("-") and word in METHODS][:1],
+    more="baseline NAME",
     hidden=["algorithm", *(name for name, own in known_settings().items() if own.scope)],
     changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +30,18 @@ if TYPE_CHECKING:
     from admmnet.report.columns import Row
 
 
-class _Compare(SettingsCommand):
-    """Settings of all methods that are compared."""
-
-    more = "Methods' own settings: admmnet compare --algorithms NAME,... --help."
-
-    def algorithms(self, args: list[str]) -> Iterator[str]:
-        """NAME of every NAME[:METHOD[:ACCOUNTANT]]."""
-        for text in words_after(args, "--algorithms"):
-            yield from (parse_entry(part).algorithm for part in listed(text))
+def _compared(args: list[str]) -> Iterator[str]:
+    """NAME of every NAME[:METHOD[:ACCOUNTANT]] behind --algorithms."""
+    for text in words_after(args, "--algorithms"):
+        yield from (parse_entry(part).algorithm for part in listed(text))
 
 
 @click.command(
-    cls=_Compare, hidden=set(REASONS) - {"out"}, changes={"out": {"help": "folder; the same again goes on with it"}}
+    cls=SettingsCommand,
+    named=_compared,
+    more="compare --algorithms NAME,...",
+    hidden=set(REASONS) - {"out"},
+    changes={"out": {"help": "folder; the same again goes on with it"}},
 )
 @click.argument("grid", required=False, metavar="[GRID.toml|DIR]")
 @click.option("--algorithms", metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare")
@@ -256,28 +256,20 @@ def refused() -> set[str]:
     return elsewhere | {*REASONS, "answer"} - {"epsilon", "seed"}
 
 
-class _Audit(SettingsCommand):
-    """Settings of the method that is named first."""
-
-    more = "A method's own settings: admmnet audit NAME --help."
-
-    def methods(self) -> list[str]:
-        """Those with a proof."""
-        return [name for name, kind in METHODS.items() if "proven" in kind.forms and kind.covered]
-
-    def algorithms(self, args: list[str]) -> Iterator[str]:
-        """NAME of NAME[:METHOD[:ACCOUNTANT]]."""
-        for word in args[:1]:
-            if (instead := GONE.get(f"audit {word}")) is not None:
-                raise RequestError(f"audit {word} is gone: {instead}")
-            try:
-                yield parse_entry(word).algorithm
-            except AdmmnetError:  # the command itself says what is wrong
-                return
+def _audited(args: list[str]) -> Iterator[str]:
+    """NAME of NAME[:METHOD[:ACCOUNTANT]], the first word."""
+    for word in args[:1]:
+        if (instead := GONE.get(f"audit {word}")) is not None:
+            raise RequestError(f"audit {word} is gone: {instead}")
+        with suppress(AdmmnetError):  # the command itself says what is wrong
+            yield parse_entry(word).algorithm
 
 
 @click.command(
-    cls=_Audit,
+    cls=SettingsCommand,
+    methods=lambda: [name for name, kind in METHODS.items() if "proven" in kind.forms and kind.covered],
+    named=_audited,
+    more="audit NAME",
     hidden={*refused(), "simulate", "schema", *MASKED} - {"out"},
     changes={
         "seed": {"help": "seed of all trials (default 0)"},

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.flags import PATH, asked, json_flag, out_flag, put, schema_flag, show
+from admmnet.cli.flags import HOW_READ, PATH, asked, json_flag, out_flag, put, show
 from admmnet.cli.settings import setting_flags
 from admmnet.errors import CheckFailed, RequestError, counted, printable
 from admmnet.record.format import count, number
 
 if TYPE_CHECKING:
-    from admmnet.data import DataSettings
     from admmnet.data.check import Findings
     from admmnet.data.source import Source
 
@@ -25,7 +23,6 @@ SHOWN = 60
 """Columns that are shown one by one."""
 OF_EACH = 3
 """Faults of one column that are printed."""
-QUOTES = "{}; the lines below quote records, so keep them on this machine:"
 
 
 @click.group(no_args_is_help=False)
@@ -35,7 +32,7 @@ def data() -> None:
 
 @data.command()
 @click.argument("file", required=False)
-@schema_flag
+@click.option("--schema", type=PATH, metavar="FILE", help=HOW_READ)
 @setting_flags("label", "separator", "positive", "task", "features", "data_dir", "no_intercept")
 @click.option("--most", type=click.IntRange(min=1), default=20, metavar="K", help="faults to print (default 20)")
 @click.option("--balance", is_flag=True, help="also how many records have each label")
@@ -47,8 +44,10 @@ def check(file: str | None, schema: Path | None, most: int, balance: bool, folde
     What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults. Without FILE it lists
     the data sets.
     """
+    from admmnet.config.toml import read_schema
     from admmnet.data.check import check_file
     from admmnet.data.sets import NAMES
+    from admmnet.data.settings import DataSettings
 
     if asked("json") and folder is None:
         raise RequestError("--json goes with --run: leave it out")
@@ -61,9 +60,10 @@ def check(file: str | None, schema: Path | None, most: int, balance: bool, folde
     if file is None:
         print("data sets, for --data NAME; any other name is a file's:", *NAMES.split(", "), sep="\n  ")
         return
-    settings = _settings(file, schema, flags)
+    declared = {} if schema is None else read_schema(schema)
+    settings = DataSettings(data=file, **declared | {name: value for name, value in flags.items() if value})
     found = check_file(settings)
-    print(QUOTES.format(file))
+    print(f"{file}; the lines below quote records, so keep them on this machine:")
     if found.source is None:
         _print_faults(found.faults, found.count, most)
         raise CheckFailed(
@@ -83,30 +83,17 @@ def _print_measured(folder: Path) -> None:
     show(facts if asked("json") else facts | {"columns": rows}, told)
 
 
-def _settings(file: str, schema: Path | None, flags: Mapping[str, Any]) -> DataSettings:
-    from admmnet.config.toml import read_schema
-    from admmnet.data import DataSettings
-
-    given = {} if schema is None else read_schema(schema)
-    return DataSettings(data=file, **given | {name: value for name, value in flags.items() if value})
-
-
 def _print_faults(faults: Sequence[str], total: int, most: int) -> None:
-    told = list(islice(_few_of_each(faults), most))
-    for fault in told:
-        print(f"  {fault}")
-    if total > len(told):
-        print(f"  and {total - len(told)} more")
-
-
-def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
-    """The first faults of every column, in order: a column of names has one in every record."""
-    seen: Counter[str] = Counter()
+    """Print the first faults of every column, in order: a column of names has one in every record."""
+    seen, told = Counter[str](), 0
     for fault in faults:
         column = "".join(re.findall(r", column ('.*?'|x\d+):", fault)[:1])
         seen[column] += 1
-        if not column or seen[column] <= OF_EACH:
-            yield fault
+        if told < most and (not column or seen[column] <= OF_EACH):
+            print(f"  {fault}")
+            told += 1
+    if total > told:
+        print(f"  and {total - told} more")
 
 
 def _print_sound(found: Findings, source: Source, *, balance: bool, public: bool) -> None:
@@ -127,20 +114,16 @@ def _print_sound(found: Findings, source: Source, *, balance: bool, public: bool
         print("  a private run reads none of it: `admmnet data draft` on a public sample writes a schema")
     elif not source.schema.measured:
         print("  all of the encoding is declared, nothing is read from records")
-    _print_columns(found.columns)
+    for column in found.columns[:SHOWN]:
+        print(f"  {printable(column)}")
+    if len(found.columns) > SHOWN:
+        print(f"  and {len(found.columns) - SHOWN} columns more")
     if found.asked:
         from admmnet.methods.encoding_rule import TRIED
 
         print(f"  by {', '.join(TRIED)}, where noise does not drown them; else they keep their bounds, a feature each")
     for note in (*source.notes, *found.notes):
         print(f"  note: {note}")
-
-
-def _print_columns(columns: Sequence[str]) -> None:
-    for column in columns[:SHOWN]:
-        print(f"  {printable(column)}")
-    if len(columns) > SHOWN:
-        print(f"  and {len(columns) - SHOWN} columns more")
 
 
 @data.command()

@@ -57,7 +57,6 @@ executor_flag = click.option(
     help="what runs it: processes here, or ranks of mpirun (default: ranks if there are any)",
 )
 HOW_READ = "how a file is read: [data] of a run, a schema, or encoding.json"
-schema_flag = click.option("--schema", type=PATH, metavar="FILE", help=HOW_READ)
 
 
 def output_flags(function: Command) -> Command:

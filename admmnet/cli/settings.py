@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,42 +65,50 @@ def setting_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., 
     return given
 
 
+def words_after(args: list[str], flag: str) -> Iterator[str]:
+    """Values of a flag among words that are not parsed yet."""
+    for place, word in enumerate(args):
+        if word == flag:
+            yield from args[place + 1 : place + 2]
+        elif word.startswith(f"{flag}="):
+            yield word.partition("=")[2]
+
+
+def _named(args: list[str]) -> Iterator[str]:
+    """Methods that the words name: with --algorithm, or in a configuration file or run folder."""
+    for word in args:
+        if word.endswith(".toml"):
+            yield from filter(None, [algorithm_in(Path(word))])
+    folders = list(words_after(args, "--resume"))
+    for folder in folders if AUTO not in folders else [*words_after(args, "--out"), *words_after(args, "-o")]:
+        yield from filter(None, [saved_algorithm(Path(folder))])
+    yield from words_after(args, "--algorithm")
+
+
 class SettingsCommand(click.Command):
     """A command that has a flag for every setting, and those of the methods that its words name.
 
     Settings that it fills in itself or cannot have are ``hidden``: read, to be refused with the reason. ``changes`` are
-    what a setting's flag has other than what the setting says.
+    what a setting's flag has other than what the setting says. ``named`` finds those of its ``methods`` that its words
+    name, and ``more`` shows their settings.
     """
 
     def __init__(
         self,
         *args: Any,
         hidden: Collection[str] = (),
-        changes: Mapping[str, Mapping[str, Any]] | None = None,
+        changes: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+        methods: Callable[[], Iterable[str]] = lambda: METHODS,
+        named: Callable[[list[str]], Iterable[str]] = _named,
+        more: str = "run --algorithm NAME",
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._hidden, self._changes = hidden, changes or {}
-
-    more = "A method's own settings: admmnet run --algorithm NAME --help."
-
-    def methods(self) -> Iterable[str]:
-        """Names of the methods that the command can have."""
-        return METHODS
-
-    def algorithms(self, args: list[str]) -> Iterator[str]:
-        """Methods that the words name: with --algorithm, or in a configuration file or run folder."""
-        for word in args:
-            if word.endswith(".toml"):
-                yield from filter(None, [algorithm_in(Path(word))])
-        folders = list(words_after(args, "--resume"))
-        for folder in folders if AUTO not in folders else [*words_after(args, "--out"), *words_after(args, "-o")]:
-            yield from filter(None, [saved_algorithm(Path(folder))])
-        yield from words_after(args, "--algorithm")
+        self._hidden, self._changes, self._methods, self._named, self._more = hidden, changes, methods, named, more
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words after the methods that they name."""
-        named = list(self.algorithms(args))
+        named = list(self._named(args))
         if not named and {"-h", "--help"}.isdisjoint(args):
             named = [DEFAULT]
         ctx.meta["algorithms"] = list(dict.fromkeys(named))
@@ -164,7 +173,8 @@ class SettingsCommand(click.Command):
             _panel(formatter, f"Settings of {' and '.join(named)}", own)
         else:
             formatter.write_paragraph()
-            formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
+            where = f"A method's own settings: admmnet {self._more} --help."
+            formatter.write_text(f"{where} The methods: {', '.join(self._methods())}.")
 
 
 def _panel(formatter: click.HelpFormatter, title: str, options: Iterable[click.Option]) -> None:
@@ -173,15 +183,6 @@ def _panel(formatter: click.HelpFormatter, title: str, options: Iterable[click.O
     if rows:
         with formatter.section(title):
             formatter.write_dl(rows)
-
-
-def words_after(args: list[str], flag: str) -> Iterator[str]:
-    """Values of a flag among words that are not parsed yet."""
-    for place, word in enumerate(args):
-        if word == flag:
-            yield from args[place + 1 : place + 2]
-        elif word.startswith(f"{flag}="):
-            yield word.partition("=")[2]
 
 
 def tell(result: RunResult, told: Collection[str]) -> None:

@@ -70,8 +70,18 @@ def watch(run: Path | None, once: bool, stale: float | None, wait: float, every:
         else:
             _show(folder, sight)
         raise click.exceptions.Exit(sight.verdict(stale))
+    said, mode = None, None
     try:
-        sight = _follow(folder, every)
+        while said is None or sight.phase in ("running", "unknown"):
+            if said is not None:
+                time.sleep(every)
+            sight = look(folder)
+            if mode is None and sight.mode is not None:
+                mode = sight.mode.line()
+                lines(f"mode:       {mode}")
+            if (words := _line(sight)) != said:
+                lines(words)
+            said = words
     except KeyboardInterrupt as interrupt:
         interrupt.args = ("the run itself goes on",)
         raise
@@ -85,24 +95,6 @@ def _newest() -> Path:
     if not found:
         raise RequestError("there is no run folder in runs/: name the folder to watch, admmnet watch RUN")
     return found[-1].parent
-
-
-def _follow(folder: Path, every: float) -> Sight:
-    """Print a line a look that has something new, until the run has ended; return the last sight of it."""
-    from admmnet.evidence.follow import look
-
-    said, mode = None, None
-    while True:
-        sight = look(folder)
-        if mode is None and sight.mode is not None:
-            mode = sight.mode.line()
-            lines(f"mode:       {mode}")
-        if (words := _line(sight)) != said:
-            lines(words)
-        if sight.phase not in ("running", "unknown"):
-            return sight
-        said = words
-        time.sleep(every)
 
 
 def _show(folder: Path, sight: Sight) -> None:

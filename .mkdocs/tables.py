@@ -29,7 +29,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.agents import Agents
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.form import Limit, Line, RunLine, Total
-from admmnet.record.file_forms import Measured
+from admmnet.record.encoding import Measured
 from admmnet.record.forms import TABLES as SUMMARY
 from admmnet.settings import TABLES, Setting
 

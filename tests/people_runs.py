@@ -11,8 +11,8 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.forms import encode
+from admmnet.record.folder import make_manifest
 from admmnet.record.forms import Summary
-from admmnet.record.manifest import make_manifest
 from admmnet.running.events import OnRound, RoundEvent
 
 AGENTS, ROUNDS = 4, 3

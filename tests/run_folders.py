@@ -14,11 +14,11 @@ import msgspec
 from admmnet import RunConfig, run
 from admmnet.forms import decode, encode
 from admmnet.identity.keys import Identity
-from admmnet.record.file_forms import Finish, Keys
-from admmnet.record.finish import FINISH, model_of, read_end
+from admmnet.record.finish import FINISH, Finish, model_of, read_end
 from admmnet.record.folder import SUMMARY, model_bytes, sha256, write_part
 from admmnet.record.forms import Summary
 from admmnet.record.journal import JOURNAL, Ended, Made, Record, Run, record_bytes
+from admmnet.record.receipts import Keys
 from admmnet.running.closing import made_of
 from admmnet.transport.hosts.network import Network, Peer, make_network
 from admmnet.transport.zmq.meeting import end_statement

@@ -213,8 +213,8 @@ class Starts:
 
 def _charged(round: int, ledger: Ledger) -> tuple[int, int, str]:
     """Highest begun round, lines of the ledger, and its head, which are on the disk."""
-    ledger.chain.file.commit()
-    head, lines, _ = ledger.head
+    ledger.chain.commit()
+    head, lines = ledger.head
     return round, lines, head
 
 

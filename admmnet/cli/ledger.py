@@ -17,7 +17,8 @@ from admmnet.errors import RequestError, counted, short
 
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
-    from admmnet.record.network import Found, Network
+    from admmnet.privacy.network.account import Learned
+    from admmnet.record.network import Network
     from admmnet.record.reader import Run
     from admmnet.report.columns import Row
 
@@ -119,6 +120,7 @@ def _totals(entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> R
 def _print_events(account: VerifiedLedger) -> None:
     """Print one row an event of one ledger."""
     from admmnet.privacy.events import parameters
+    from admmnet.record.format import count
     from admmnet.report.columns import print_table
 
     header, rows = account.header, []
@@ -138,7 +140,7 @@ def _print_events(account: VerifiedLedger) -> None:
                 "parameters": parameters(event),
             }
         )
-    title = f"agent {header['agent']}: {header['algorithm']} ({header['method']}), {header['records']:,} records"
+    title = f"agent {header['agent']}: {header['algorithm']} ({header['method']}), {count(header['records'])} records"
     print_table(title, rows)
 
 
@@ -212,26 +214,27 @@ def network(run: Path, colluders: int, observers: str) -> None:
     flags.show(facts, *said)
 
 
-def _learned(network: Network | str, found: Found | None) -> tuple[dict[str, Any], list[str]]:
+def _learned(network: Network | str, found: tuple[list[Learned], bool] | None) -> tuple[dict[str, Any], list[str]]:
     """What everybody together learns, and some agents alone, of every set and agent; and what the figures need."""
     from admmnet.privacy.network.account import extremes
 
     if isinstance(network, str) or found is None:
         return {"network": None, "reason": network}, []
-    whole = extremes(found.learned)
+    learned, every = found
+    whole = extremes(learned)
     simulated = "; in this simulation, as if links were encrypted" if network.transport == "local" else ""
     return {
         "theorem": network.theorem,
         "transport": network.transport,
         "everybody": {"epsilon": network.everybody},
-        "sets": found.sets,
-        "all_sets": found.whole,
+        "sets": len({one.observers for one in learned}),
+        "all_sets": every,
         "epsilon_worst": whole.worst,
         "epsilon_mean": whole.mean,
         "epsilon_strangers": whole.strangers,
         "epsilon_neighbours": whole.neighbours,
-        "mu_share_mean": fmean(one.share for one in found.learned),
-        "pairs": [one._asdict() for one in found.learned],
+        "mu_share_mean": fmean(one.share for one in learned),
+        "pairs": [one._asdict() for one in learned],
     }, [
         f"{network.theorem}; needs encrypted links and --show end{simulated}",
         "budgets and verdicts use the epsilon of everybody together (docs/network-ledger.md)",

@@ -10,9 +10,8 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger.lines import digest
-from admmnet.record.file_forms import Keys
 from admmnet.record.reader import Run
-from admmnet.record.receipts import FILE, Receipt, read_receipts
+from admmnet.record.receipts import FILE, Keys, Receipt, read_receipts
 from admmnet.transport.hosts.network import Network
 
 

@@ -25,8 +25,7 @@ from admmnet.experiments.pool import Call, Pool, at
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import cost, counted, run_cell
 from admmnet.files import load_json, refusing, write_whole
-from admmnet.record.folder import is_held
-from admmnet.record.manifest import FILES, MANIFEST
+from admmnet.record.folder import FILES, MANIFEST, is_held
 from admmnet.report.figure import check_file, drawn
 
 FILE = "compare.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
@@ -16,13 +16,34 @@ from admmnet.data.settings import MEASURED
 from admmnet.errors import CheckFailed
 from admmnet.files import load_json, write_whole
 from admmnet.forms import decode, encode
-from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
-from admmnet.record.file_forms import Measured, Stage
+from admmnet.holder.encoding import Column, Encoding, RawRows, encode_rows, to_sphere
+from admmnet.privacy.ledger.form import Digest
 from admmnet.record.folder import npy_bytes
-from admmnet.types import Matrix
+from admmnet.record.forms import FileForm
+from admmnet.types import Matrix, Real
 
 WHITENING = "whitening.npy"
 """File with A, shape (d, d)."""
+Stage = Literal["bounds", "shape", "whiten"]
+
+
+class Measured(FileForm, frozen=True, kw_only=True):
+    """The key `measured` of encoding.json: what sums before the first round have told, and rows are made by."""
+
+    stages: list[Stage]
+    """sums that are over, void ones included"""
+    columns: list[Column] | None = None
+    """encoding of raw columns, in the order of the features"""
+    omega: Real = 1.0
+    """weight of columns of numbers against categories"""
+    intercept: bool = True
+    """whether a constant follows"""
+    whitening: Digest | None = None
+    """sha256 of whitening.npy"""
+    source: Digest | None = None
+    """sha256 of the sum behind whitening.npy, whose last bits differ between processors"""
+    encoding_from: Digest | None = None
+    """sha256 of the measuring run's manifest.json"""
 
 
 class Found(Struct, frozen=True):
@@ -107,10 +128,9 @@ def found_in(text: str, folder: Path) -> Found:
 
 def _form(found: Found) -> Measured:
     A, encoding = found.whitening, found.encoding
-    whitening = None if A is None else hashlib.sha256(npy_bytes(A)).hexdigest()
     known = Measured(
         stages=cast(list[Stage], list(found.stages)),
-        whitening=whitening,
+        whitening=None if A is None else hashlib.sha256(npy_bytes(A)).hexdigest(),
         source=found.source or None,
         encoding_from=found.encoding_from or None,
     )

@@ -15,14 +15,24 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
+from admmnet.privacy.ledger.form import Digest
 from admmnet.record.figures import faults_in, over_runs
-from admmnet.record.file_forms import Finish, PartFile
-from admmnet.record.folder import DRAFTS, PART, SUMMARY, ledger_name, mean_of, model_arrays, sha256
-from admmnet.record.forms import References, StartEntry, Summary, TestError, absent
+from admmnet.record.folder import (
+    DRAFTS,
+    MANIFEST,
+    PART,
+    SUMMARY,
+    PartFile,
+    ledger_name,
+    make_manifest,
+    mean_of,
+    model_arrays,
+    sha256,
+)
+from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Summary, TestError, absent
 from admmnet.record.journal import past_of
-from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.record.reader import look_at
-from admmnet.record.receipts import read_keys
+from admmnet.record.receipts import Signature, read_keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
@@ -37,6 +47,18 @@ TAKEN = (
     "signed, and metrics.csv is this agent's own; `admmnet evaluate` makes the first two"
 )
 """Note of a summary that an agent has received."""
+
+
+class Finish(FileForm, frozen=True, kw_only=True):
+    """finish.json: the end of a run whose agents have folders of their own, and who had its files on disk by then."""
+
+    run: Digest
+    """Name of the run: of its first start."""
+    network: str
+    """Digest of the network file."""
+    digest: Digest
+    staged: dict[AgentKey, Signature]
+    """Their signatures of the end."""
 
 
 def quorum(agents: int) -> int:
@@ -89,16 +111,13 @@ class Ends:
 
     def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> bool:
         """Take in files that these agents have signed; whether they are those that were signed."""
-        try:
-            if read_end(end.files)[1] != end.digest:
-                return False
-            files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
-        except CheckFailed:
-            return False
         staged = {str(i): signed[i].hex() for i in sorted(signed)}
         finish = encode(Finish(run=run, network=self._network.digest, digest=end.digest, staged=staged), indent=2)
         keys = {i: str(peer.identity) for i, peer in enumerate(self._network.peers)}
         try:
+            if read_end(end.files)[1] != end.digest:
+                return False
+            files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
             check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
         except CheckFailed:
             return False

@@ -9,24 +9,24 @@ import io
 import re
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from math import isnan
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Annotated, Any, BinaryIO, Literal, TextIO
 
 import numpy as np
+from msgspec import Meta
 
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import refusing, sync, write_whole
-from admmnet.forms import encode
-from admmnet.record.file_forms import PartFile
-from admmnet.record.forms import Summary
+from admmnet.forms import encode, read_form
+from admmnet.privacy.ledger.form import Digest
+from admmnet.record.forms import FileForm, Summary
 from admmnet.record.journal import JOURNAL
-from admmnet.record.manifest import MANIFEST, make_manifest
 from admmnet.transport import World
 from admmnet.transport.collective import share
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix, Vector, Whole
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
 COUNTS = ("releases", "bytes_sent")
@@ -39,10 +39,37 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 DRAFTS = "end"
 """Folder with drafts of the last files; no manifest covers it."""
+MANIFEST = "manifest.json"
+FILES = (
+    *("config.toml", "encoding.json", "ledger", "metrics.csv", "model.npz", "noise.npy", "part.json", "receipts"),
+    *("summary.json", "whitening.npy"),
+)
+"""What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""
 SUMMARY = "summary.json"
 """File with the figures of a run, written last: where it is, the run has finished."""
 PART = "part.json"
 """File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
+
+
+class FileEntry(FileForm, frozen=True, kw_only=True):
+    """One file of a manifest."""
+
+    sha256: Digest
+    size: Whole
+
+
+class Manifest(FileForm, frozen=True, kw_only=True):
+    """manifest.json: size and sha256 of every file of a finished run folder."""
+
+    schema: Literal[3]
+    files: dict[str, FileEntry]
+
+
+class PartFile(FileForm, frozen=True, kw_only=True):
+    """part.json: the folder holds the ledger of one agent alone."""
+
+    agent: Whole
+    agents: Annotated[int, Meta(ge=1)]
 
 
 def default_folder(algorithm: str) -> Path:
@@ -165,11 +192,6 @@ def write_part(folder: Path, agent: int, agents: int) -> None:
     write_whole({folder / PART: encode(PartFile(agent=agent, agents=agents), indent=2)})
 
 
-def ledger_path(folder: Path, agent: int, agents: int) -> Path:
-    """File of one agent's ledger."""
-    return folder / ledger_name(agent, agents)
-
-
 def ledger_name(agent: int, agents: int) -> str:
     """Name of an agent's ledger in the run folder, and in its summary, also where it shares a file with others."""
     return f"ledger/agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
@@ -284,6 +306,49 @@ def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> di
     new = {folder / name: content for name, content in files.items()}
     manifest = make_manifest(folder, new | text)
     return new | {folder / MANIFEST: manifest} | text
+
+
+def make_manifest(folder: Path, new: Mapping[Path, bytes]) -> bytes:
+    """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added."""
+    files = {path: _entry(path) for path in _covered(folder) if path not in new}
+    for path, content in new.items():
+        files[path] = FileEntry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    names = {path.relative_to(folder).as_posix(): entry for path, entry in files.items()}
+    return encode(Manifest(schema=3, files=dict(sorted(names.items()))), indent=1)
+
+
+def _entry(path: Path) -> FileEntry:
+    return FileEntry(sha256=sha256(path), size=path.stat().st_size)
+
+
+def check_manifest(folder: Path) -> None:
+    """Hold every file against the manifest; CheckFailed names the first file that is missing, changed, or not in it."""
+    path = folder / MANIFEST
+    files = read_form(Manifest, path, indent=1).files
+    there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
+    for name, entry in files.items():
+        file = there.get(name)
+        if file is None:
+            raise CheckFailed(f"{folder / name}: is missing, {MANIFEST} lists it")
+        if file.is_symlink() or not file.is_file():
+            raise CheckFailed(f"{file}: is no plain file")
+        found = _entry(file)
+        if found.size != entry.size:
+            raise CheckFailed(f"{file}: has {found.size} bytes, {entry.size} in {MANIFEST}")
+        if found.sha256 != entry.sha256:
+            raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
+    for name in sorted(set(there) - set(files)):
+        raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
+
+
+def _covered(folder: Path) -> Iterator[Path]:
+    """Every file, link or whatever else there is in the folder that a manifest covers."""
+    for name in FILES:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
+        elif path.is_symlink() or path.exists():
+            yield path
 
 
 def sha256(path: Path) -> str:

@@ -1,7 +1,7 @@
 """What a run says of itself: summary.json as typed values, each key with its meaning.
 
-The JSON Schema of summary.json and the tables of docs/ledger.md are made from these types. A key without a default
-is always there, null where it is infinite or has no meaning; a key with one is left out where it has that value.
+The tables of docs/ledger.md are made from these types. A key without a default is always there, null where it is
+infinite or has no meaning; a key with one is left out where it has that value.
 Epsilons and rhos are pure numbers.
 """
 
@@ -283,8 +283,8 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """rounds done, or epochs"""
     stopped: bool = False
     """`true` where [`on_round`](results.md#track-a-run) ended the run early"""
-    aggregate: Literal["mean", "screened"]
-    """how vectors of several agents count: by their mean; another value is that of an older run"""
+    aggregate: Literal["mean"]
+    """how vectors of several agents count"""
     topology: str | None
     """file or spec of the graph or schedule"""
     transport: Literal["local", "mpi", "zmq"]
@@ -330,10 +330,6 @@ class Summary(FileForm, frozen=True, kw_only=True):
     """[starts](protocol.md), if more than one, that this agent took part in, and the last"""
     away: dict[AgentKey, list[str]] = {}
     """rounds that agents missed: ranges such as `3-17`"""
-    identities: Literal["network", "run"] | None = None
-    """of older folders: whose keys signed receipts"""
-    virtual_seconds: Figure | None = None
-    """of older folders: by a clock that was simulated"""
     notes: list[str]
     """to know before quoting figures"""
     versions: dict[str, str]

@@ -57,18 +57,8 @@ class Network:
         return THEOREMS[isinstance(self.flow, TreeFlow)]
 
 
-@dataclass(frozen=True)
-class Found:
-    """Figures of some sets of observers."""
-
-    learned: list[Learned]
-    sets: int
-    whole: bool
-    """Whether these are all sets of their size."""
-
-
-def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Found:
-    """Figures of all sets of so many agents, or of one set; RequestError if there are no such agents."""
+def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> tuple[list[Learned], bool]:
+    """Figures of sets of so many agents, or of one set, and whether these are all; RequestError without such agents."""
     size = len(network.graph)
     if observers:
         strangers = sorted(set(observers) - set(network.graph))
@@ -79,8 +69,7 @@ def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> Fou
         if not 1 <= colluders < size:
             raise RequestError(f"--colluders {colluders} is not allowed: it must be 1 to {size - 1}")
         sets, whole = sets_of(size, colluders, max(1, min(MOST_SETS, network.affords(WORK))))
-    own = learned(network.flow, network.graph, network.tree, sets, network.deltas)
-    return Found(own, len(sets), whole)
+    return learned(network.flow, network.graph, network.tree, sets, network.deltas), whole
 
 
 def told(run: Run) -> NetworkFigures | None:
@@ -90,12 +79,12 @@ def told(run: Run) -> NetworkFigures | None:
         return None
     if network.transport == "local" and run.summary is not None and run.summary.mode == "private":
         return None  # agents of one process have one memory
-    found = find(network, 1)
-    whole, worst = extremes(found.learned), max(found.learned, key=lambda one: one.epsilon)
+    found, _ = find(network, 1)
+    whole, worst = extremes(found), max(found, key=lambda one: one.epsilon)
     return NetworkFigures(
         colluders=1,
         theorem=network.theorem,
-        sets=found.sets,
+        sets=len({one.observers for one in found}),
         of=size,
         epsilon_worst=whole.worst,
         epsilon_mean=whole.mean,

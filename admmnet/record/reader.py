@@ -19,10 +19,8 @@ from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.encoding import read_found
 from admmnet.record.figures import contradictions
-from admmnet.record.file_forms import PartFile
-from admmnet.record.folder import PART, SUMMARY, ledger_name
+from admmnet.record.folder import MANIFEST, PART, SUMMARY, PartFile, check_manifest, ledger_name
 from admmnet.record.forms import Summary, absent
-from admmnet.record.manifest import MANIFEST, check_manifest
 from admmnet.record.shelf import ledger_files
 
 Form = TypeVar("Form")

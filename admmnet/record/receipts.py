@@ -9,18 +9,56 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Annotated, BinaryIO, NamedTuple
+
+from msgspec import Meta, structs
 
 from admmnet.errors import CheckFailed, RunError
 from admmnet.files import remedy, sync
 from admmnet.forms import decode, encode
 from admmnet.identity.keys import SIGNATURE
-from admmnet.record.file_forms import HeardWord, Keys
+from admmnet.privacy.ledger.form import Digest
 from admmnet.record.folder import is_begun
+from admmnet.record.forms import AgentKey, FileForm
 from admmnet.transport.hosts.network import Network
-from admmnet.transport.zmq.wire import BadFrame, Word, packed, read_word
+from admmnet.transport.zmq.wire import BadFrame, Head, Round, Word, packed, read_word
+from admmnet.types import Whole
 
 FILE = Path("receipts", "words.jsonl")
+Signature = Annotated[str, Meta(pattern="^[0-9a-f]{128}$", max_length=128)]
+
+
+class Keys(FileForm, frozen=True, kw_only=True):
+    """First line of receipts/words.jsonl: the run, and the key by which each agent signs its words."""
+
+    run: Digest
+    """Name of the run: of its first start."""
+    keys: dict[AgentKey, Digest]
+
+    @property
+    def by_agent(self) -> dict[int, str]:
+        """Keys by the agents' numbers."""
+        return {int(i): key for i, key in self.keys.items()}
+
+
+class HeardWord(FileForm, frozen=True, kw_only=True):
+    """A line of receipts/words.jsonl: a word that the folder's agent has heard of another one."""
+
+    start: Digest
+    """Name of the start in which it was said."""
+    agent: Whole
+    to: Annotated[int, Meta(ge=-1, le=2**31)]
+    """The neighbour to which it was said with a part, or all (-1)."""
+    turn: Whole
+    round: Round
+    """Highest round that its agent had been charged for; -5 of none."""
+    lines: Whole
+    """Lines of its agent's ledger; 0 in seeded runs."""
+    head: Head
+    """sha256 of the last one."""
+    said: Digest
+    """Digest of what was said."""
+    signature: Signature
 
 
 class Receipt(NamedTuple):
@@ -140,18 +178,9 @@ def _split(path: Path) -> tuple[Keys, Iterator[tuple[int, HeardWord]]]:
 
 
 def _line(word: Word, signature: bytes) -> bytes:
-    heard = HeardWord(
-        start=word.start,
-        agent=word.agent,
-        to=word.to,
-        turn=word.turn,
-        round=word.round,
-        lines=word.lines,
-        head=word.head,
-        said=word.said.hex(),
-        signature=signature.hex(),
-    )
-    return encode(heard) + b"\n"
+    own = structs.asdict(word) | {"said": word.said.hex(), "signature": signature.hex()}
+    del own["run"]  # the first line names it
+    return encode(HeardWord(**own)) + b"\n"
 
 
 def _signed(run: str, line: HeardWord) -> tuple[Word, bytes]:

@@ -22,7 +22,7 @@ from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
-from admmnet.record.folder import ledger_path
+from admmnet.record.folder import ledger_name
 from admmnet.transport import World
 from admmnet.transport.collective import owned
 
@@ -78,7 +78,7 @@ def begun_at(resume: str | None, agent: int, agents: int) -> str | None:
     """Digest after which a run that goes on began in an agent's account; None of a new run."""
     if resume is None:
         return None
-    path = ledger_path(Path(resume), agent, agents)
+    path = Path(resume) / ledger_name(agent, agents)
     if not path.exists():
         return None  # the run died before it was made
     try:

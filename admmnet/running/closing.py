@@ -47,7 +47,7 @@ def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAvera
 def note_model(plan: Plan, theta: Matrix, folder: Path, world: World) -> None:
     """Have on the disk that this agent has come to these models, before it gives others what they need for an end."""
     if world.start is not None and world.start.journal is not None:
-        ledger = run_folder.ledger_path(folder, world.rank, world.size)
+        ledger = folder / run_folder.ledger_name(world.rank, world.size)
         world.start.journal.note_model(made_of(run_folder.sha256(ledger), {"model.npz": _model(plan, theta)}))
 
 

@@ -261,7 +261,7 @@ def _nodes(
     durable = not plan.simulation and transport.world.lasting
     mine = len(transport.agents)
     how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
-    files = {i: LedgerFile(run_folder.ledger_path(folder, i, len(plan.graph)), **how) for i in transport.agents}
+    files = {i: LedgerFile(folder / run_folder.ledger_name(i, len(plan.graph)), **how) for i in transport.agents}
     resumed = plan.config.resume is not None
     if resumed and plan.config.seeded:  # it is begun again
         for file in files.values():
@@ -285,11 +285,11 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -
     covered = plan.contracts[agent].covered
     released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
     taken = plan.prologue.taken
-    header = Header(
+    header = Header.of(
+        plan.contracts[agent],
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
         records=plan.data.counts[agent],
-        contract=plan.contracts[agent],
         algorithm=settings.algorithm,
         loss=None if settings.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else settings.loss,
         weight=None if weight == 1.0 else weight,
@@ -298,6 +298,6 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -
         preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
         stages=plan.prologue.names,
         encoding_from=None if taken is None else taken.digest,
-        version=__version__,
+        admmnet=__version__,
     )
     return Ledger(file, header, account=plan.accounts.get(agent), since=since)

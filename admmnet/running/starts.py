@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from admmnet.config.toml import load_saved
 from admmnet.files import refusing
-from admmnet.record.folder import hold, is_begun, ledger_path
+from admmnet.record.folder import hold, is_begun, ledger_name
 from admmnet.record.forms import StartEntry
 from admmnet.record.journal import Began, Centred, Ended, Heard, Made, Measured, Record, Round, Run, Told, read_record
 from admmnet.running.journal import Journal, Past, Place
@@ -156,7 +156,7 @@ class HostJournal(Journal):
             elif self.segments and self.segments[-1].plan == begun.plan:
                 first, at = self.segments[-1].centred.round, self._reach
         rounds = load_saved(self.folder).rounds if is_begun(self.folder) else 0
-        lines, head = (0, "") if self._seeded else _end_of(ledger_path(self.folder, self._agent, self._agents))
+        lines, head = (0, "") if self._seeded else _end_of(self.folder / ledger_name(self._agent, self._agents))
         return Standing(
             self.run.name if self.run else "",
             "" if begun is None or self._seeded else begun.plan,

@@ -24,7 +24,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.record.encoding import Found, read_found
-from admmnet.record.manifest import manifest_digest
+from admmnet.record.folder import MANIFEST, sha256
 from admmnet.record.reader import Run, check_account, read_run
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *
     _check_run(other, model.found, how)
     if not simulation:
         _check_paid(other, settings, how)
-    return Source(folder, model.found, manifest_digest(folder), model)
+    return Source(folder, model.found, sha256(folder / MANIFEST), model)
 
 
 def told_of(data: DataSettings, run: RunSettings) -> str:

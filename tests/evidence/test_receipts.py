@@ -16,9 +16,8 @@ from admmnet.errors import CheckFailed
 from admmnet.forms import encode
 from admmnet.identity.keys import SIGNATURE, Identity
 from admmnet.privacy.ledger.lines import digest
-from admmnet.record.file_forms import Keys
 from admmnet.record.reader import read_run
-from admmnet.record.receipts import FILE, Receipts, read_keys, read_receipts
+from admmnet.record.receipts import FILE, Keys, Receipts, read_keys, read_receipts
 from admmnet.transport.hosts.keys import read_secret, secret_path
 from admmnet.transport.hosts.network import read_network, write_network
 from admmnet.transport.zmq.wire import Word, read_word, sign_word

@@ -111,7 +111,8 @@ def lone(folder: Path, threshold: float, releases: float, questions: float) -> P
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     holder = SimulatedHolder(X / np.linalg.norm(X, axis=1, keepdims=True), np.sign(stream.standard_normal(80)))
-    header = Header(0, (1,), 80, contract, "ipp-admm", "seeded", "x", "0", "simulation")
+    who = {"agent": 0, "neighbours": (1,), "records": 80, "algorithm": "ipp-admm", "noise": "seeded"}
+    header = Header.of(contract, **who, preprocessing="x", admmnet="0", mode="simulation")
     ledger = Ledger(LedgerFile(folder / "agent-000.jsonl", durable=False), header)
     return Party(method, {0: plan}, [Node(0, Door(holder, 0, method.loss, ledger, AgentStreams(0, 1)), ledger)])
 

@@ -23,10 +23,14 @@ ORDER = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
 LIMIT = Filter.keeping(1.0, 1e-4, ORDER)
 
 
-def header_of(limit: Filter = LIMIT, agent: int = 0, records: int = 70) -> Header:
-    """Header of a run that adds up what its account does."""
-    contract = Contract(Promise(1.0, 1e-4), limit, limit)
-    return Header(agent, (1,), records, contract, "pp-admm", "seeded", "public-bounds", "0", mode="simulation")
+SECRET: dict[str, Any] = {"noise": "private", "mode": "private"}
+
+
+def header_of(limit: Filter = LIMIT, contract: Contract | None = None, **who: Any) -> Header:
+    """Header of a run that adds up what its account does, or of another contract."""
+    words = {"agent": 0, "neighbours": (1,), "records": 70, "algorithm": "pp-admm", "admmnet": "0"}
+    words |= {"noise": "seeded", "preprocessing": "public-bounds", "mode": "simulation"} | who
+    return Header.of(contract or Contract(Promise(1.0, 1e-4), limit, limit), **words)
 
 
 HEADER = header_of()
@@ -66,7 +70,7 @@ def opened(folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0
 
 def started(folder: Path, header: Header = HEADER) -> AccountFile:
     """Open a new account with its header."""
-    account = opened(folder, records=header.records)
+    account = opened(folder, records=header.line.records)
     account.begin(header)
     return account
 

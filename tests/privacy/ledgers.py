@@ -46,8 +46,9 @@ def noise_of(setting: RunConfig) -> Planned:
     return plan
 
 
-def header_of(contract: Contract, algorithm: str = "pp-admm", noise: str = "seeded") -> Header:
-    return Header(0, (1, 4), 7000, contract, algorithm, noise, "public-bounds", "0.1.0", mode="simulation")
+def header_of(contract: Contract, algorithm: str = "pp-admm", **who: Any) -> Header:
+    words = {"agent": 0, "neighbours": (1, 4), "records": 7000, "noise": "seeded", "preprocessing": "public-bounds"}
+    return Header.of(contract, algorithm=algorithm, admmnet="0.1.0", mode="simulation", **words | who)
 
 
 def under(charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published") -> Contract:
@@ -123,7 +124,7 @@ def parsed(data: bytes) -> Lines:
 def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
     """Write a ledger with every cost, total and hash right, whatever the contract says."""
     contract = header.contract
-    totals, lines = empty(contract.form), [builtins(header.line())]
+    totals, lines = empty(contract.form), [builtins(header.line)]
     for round_, event in events:
         totals = grown(totals, event)
         lines.append(builtins(event_line(round_, event, totals, contract)))

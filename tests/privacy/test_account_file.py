@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +238,7 @@ def test_a_tampered_account_ends_the_run(line: int, told: str, place: Place, adm
     ],
 )
 def test_a_further_run_keeps_to_what_the_first_one_fixed(change: Change, told: str | None, tmp_path: Path) -> None:
-    first = builtins(header_of(Filter.keeping(1.0, 1e-4, kappa=1e-8)).line())
+    first = builtins(header_of(Filter.keeping(1.0, 1e-4, kappa=1e-8)).line)
     lines = [first, {**deepcopy(first), "kind": "run"}]
     change(lines)
     path = tmp_path / "agent-000.jsonl"
@@ -259,7 +258,7 @@ def test_what_a_run_overspent_is_told_though_a_later_one_may_spend_more(charges:
     for _ in range(charges):
         account.charge(0, Gaussian((0.6 * limit.limit) ** 0.5, 1.0))
     more = limit.raised(3.0)
-    account.begin(replace(header_of(more), contract=Contract(Promise(3.0, 1e-4), more, more)))
+    account.begin(header_of(contract=Contract(Promise(3.0, 1e-4), more, more)))
     account.filter = more
     account.charge(0, Gaussian(1e-3, 1.0))
     account.close()

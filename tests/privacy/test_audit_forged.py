@@ -127,7 +127,7 @@ def contract_of(event: Event, adjacency: str = "replace-one", colluders: int | N
 def book_of(event: Event, rounds: tuple[int, ...] = (0,), stages: tuple[str, ...] = (), **words: Any) -> Book:
     """Make a ledger of one kind of event; under zero-out nobody hears of its agent."""
     neighbours = () if words.get("adjacency") else (1, 4)
-    header = replace(header_of(contract_of(event, **words), noise="private"), neighbours=neighbours, stages=stages)
+    header = header_of(contract_of(event, **words), noise="private", neighbours=neighbours, stages=stages)
     return partial(forged, header, [(round_, event) for round_ in rounds])
 
 
@@ -256,7 +256,7 @@ def test_a_limit_is_that_of_the_budget(path: Path) -> None:
 
 def test_a_changed_start_stands_between_its_rounds(path: Path) -> None:
     one = Gaussian(0.1, 1.0)
-    header = replace(header_of(limited(Filter.keeping(1.0, 1e-4))), neighbours=(1,))
+    header = header_of(limited(Filter.keeping(1.0, 1e-4)), neighbours=(1,))
     start = {"kind": "start", "round": 1, "neighbours": [1], "previous": ""}
     own = parsed(forged(header, [(0, one), (1, one)]))
     path.write_bytes(chained([*own[:2], start, *own[2:]]))
@@ -341,6 +341,6 @@ def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
     null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
     cases = itertools.product(events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None}))
     for (mechanism, parameters), accountant, total, claim in cases:
-        header = builtins(HEADER.line()) | {"accountant": accountant}
+        header = builtins(HEADER.line) | {"accountant": accountant}
         charge = line | {"mechanism": mechanism, "parameters": parameters, "rho": None, "total": total} | claim
         assert fails(path, chained([header, charge])), (mechanism, parameters)

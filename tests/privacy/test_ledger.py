@@ -28,7 +28,8 @@ def header_of(charges: Charges) -> Header:
     contract = Contract(
         Promise(1.0, 1e-4, "published"), Filter.published(1e-4, Totals.of(charges, "published")), form="published"
     )
-    return Header(3, (0, 4), 7000, contract, "a\nb\u2028ü", "private", "public-bounds", "0.1.0", mode="private")
+    who = {"agent": 3, "neighbours": (0, 4), "records": 7000, "algorithm": "a\nb\u2028ü", "noise": "private"}
+    return Header.of(contract, **who, preprocessing="public-bounds", admmnet="0.1.0", mode="private")
 
 
 ROUND = (ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000), Gaussian(6e-4, 0.22))
@@ -87,7 +88,7 @@ def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
         )
     expected.append(f'{{"kind":"end","events":3,"total":{totals_text(totals)},"previous":"{sha()}"}}')
     assert lines == [*expected, ""]
-    assert ledger.head == (sha(), 5, totals.rho)
+    assert ledger.head == (sha(), 5)
     with pytest.raises(RunError, match="nothing is charged behind its end line"):
         ledger.charge(3, ROUND[1])
 
@@ -216,8 +217,8 @@ def test_a_disk_that_cannot_sync_ends_the_run_and_is_asked_again(path: Path, mon
         raise OSError(number, os.strerror(number))
 
     path.touch()
-    file = ChainFile(path, "ledger", durable=True)
-    file.add(b"{}")
+    file = ChainFile(path, "ledger", "", durable=True)
+    file.append(b"{}")
     monkeypatch.setattr(os, "fsync", broken)
     for _ in range(2):
         with pytest.raises(RunError, match="cannot write the ledger"):

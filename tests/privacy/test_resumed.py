@@ -21,7 +21,7 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import contract_for
 
-from .accounts import LIMIT, header_of, opened
+from .accounts import LIMIT, SECRET, header_of, opened
 
 EVENT = Gaussian(1.0, 1e4)
 CHEAP, DEAR, PURE = Gaussian(0.04, 1.0), Gaussian(0.1, 1.0), Laplace(0.1, 1.0)
@@ -32,7 +32,7 @@ def header_for(plan: Charges, account: Filter | None = None) -> Header:
     """Header of a promise that a plan uses up."""
     epsilon = Totals.of(plan, "proven").epsilon_gaussian(1e-4) * (1.0 + 1e-9)
     contract = replace(contract_for(epsilon if account is None else 1.0, 1e-4, plan), account=account)
-    return replace(header_of(), contract=contract, noise="private", mode="private")
+    return header_of(contract=contract, **SECRET)
 
 
 HEADER = header_for(((EVENT, 20),))
@@ -102,7 +102,7 @@ def test_nor_does_one_that_has_others_or_more(path: Path) -> None:
     with pytest.raises(RequestError, match="lacks, or others"):
         ledger_at(other, since=since)
     with pytest.raises(RequestError, match="begins with another header than this run's"):
-        ledger_at(path, replace(HEADER, records=71), since=since)
+        ledger_at(path, header_of(contract=HEADER.contract, records=71, **SECRET), since=since)
     ledger = ledger_at(path, since=since)
     ledger.end()
     ledger.close()
@@ -115,7 +115,7 @@ def test_nor_does_one_that_has_others_or_more(path: Path) -> None:
 def test_a_changed_start_is_made_up_and_stays_as_it_was(path: Path) -> None:
     """It is written down once; the limit spans both."""
     dear, limit = Gaussian(0.3, 1.0), Filter.keeping(1.0, 1e-4)
-    header = replace(HEADER, contract=Contract(Promise(1.0, 1e-4), limit))
+    header = header_of(contract=Contract(Promise(1.0, 1e-4), limit), **SECRET)
     ledger = ledger_at(path, header)
     ledger.charge(0, EVENT)
     since = Journaled().then(ledger.take())
@@ -155,7 +155,7 @@ def other_run(folder: Path, epsilon: float, event: Gaussian | None = None) -> No
     other = opened(folder, epsilon=epsilon)
     assert other.filter is not None
     contract = Contract(Promise(epsilon, 1e-4), other.filter, other.filter)
-    other.begin(replace(header_of(other.filter), contract=contract, noise="private", mode="private"))
+    other.begin(header_of(contract=contract, **SECRET))
     if event is not None:
         other.charge(0, event)
     other.close()
@@ -224,7 +224,7 @@ def test_a_charge_for_which_another_run_left_no_room_is_void(
 ) -> None:
     """It had not left; nothing is charged from then on."""
     contract = Contract(Promise(1.0, 1e-4), limit, limit)
-    header, account = replace(HEADER, contract=contract), opened(tmp_path)
+    header, account = header_of(contract=contract, **SECRET), opened(tmp_path)
     account.filter = account.began = limit
     ledger = ledger_at(tmp_path / "ledger.jsonl", header, account=account)
     ledger.charge(4, event)

@@ -16,11 +16,11 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.forms import decode, encode
 from admmnet.holder.encoding import encode_rows
 from admmnet.record.encoding import NOTHING, Found, found_in, read_found, write_found
-from admmnet.record.file_forms import Finish
 from admmnet.record.finish import (
     FINISH,
     TAKEN,
     Ends,
+    Finish,
     adopt,
     away_of,
     model_of,

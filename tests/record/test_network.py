@@ -78,10 +78,10 @@ def test_the_summary_has_the_figures_of_one_agent_alone(name: str, request: pyte
     said, network = read.summary.privacy.network, network_of(read)
     assert said is not None
     assert not isinstance(network, str)
-    found = find(network, 1)
+    found, _ = find(network, 1)
     assert (said.sets, said.of, said.colluders) == (6, 6, 1)
-    assert said.epsilon_worst == pytest.approx(max(one.epsilon for one in found.learned), rel=1e-9)
-    assert (tuple(said.observers), said.agent) in {(one.observers, one.agent) for one in found.learned}
+    assert said.epsilon_worst == pytest.approx(max(one.epsilon for one in found), rel=1e-9)
+    assert (tuple(said.observers), said.agent) in {(one.observers, one.agent) for one in found}
     assert network.affords(WORK) > MOST_SETS
     assert network_fault(read) is None
     for factor, fault in ((0.9999, True), (1.0 - 1e-12, False), (1.0009, False), (1.0011, True)):
@@ -130,7 +130,7 @@ def test_sums_tell_what_the_parts_of_the_tree_add_up(sums: Path) -> None:
     tree = spanning_tree(network.graph)
     assert tree is not None
     edges = nx.Graph([(i, int(tree.parent[i])) for i in range(6) if i != tree.root])
-    found = {(one.observers, one.agent): one for one in find(network, 1).learned}
+    found = {(one.observers, one.agent): one for one in find(network, 1)[0]}
     events: dict[int, list[Any]] = {own.header["agent"]: [e for _, e, _ in own.events] for own in read.ledgers.values()}
     assert len(found) == 30
     for (observers, u), one in found.items():

@@ -21,8 +21,8 @@ from admmnet.methods.encoding import EVEN
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.record.encoding import Found, read_found
+from admmnet.record.folder import MANIFEST, sha256
 from admmnet.record.journal import JOURNAL, Round, read_records, record_bytes
-from admmnet.record.manifest import manifest_digest
 from admmnet.running import prologue
 from admmnet.running.journal import Journal
 from admmnet.running.prologue import _same
@@ -134,7 +134,7 @@ def test_a_private_run_on_the_account_that_has_paid(algorithm: str, paid: tuple[
     for book in read_run(result.folder).ledgers.values():
         assert next(round for round, _, _ in book.events) == 0
         assert (book.header["preprocessing"], "stages" in book.header) == ("private", False)
-        assert book.header["encoding_from"] == manifest_digest(paid[0]) == after.encoding_from
+        assert book.header["encoding_from"] == sha256(paid[0] / MANIFEST) == after.encoding_from
     assert result.summary["privacy"]["account_epsilon_spent"] <= 2.0 * (1.0 + 1e-9)
     assert "taken over from" in " ".join(result.summary["notes"])
     third = take(result.folder, tmp_path / "three", account=account, epsilon=2.5, **PRIVATE)
@@ -170,7 +170,7 @@ def test_any_other_name_of_the_run_is_found(paid: tuple[Path, Path], tmp_path: P
     for path in (folder / "manifest.json", folder / "summary.json"):
         path.unlink()
     text = (folder / "encoding.json").read_text()
-    (folder / "encoding.json").write_text(text.replace(manifest_digest(paid[0]), "0" * 64))
+    (folder / "encoding.json").write_text(text.replace(sha256(paid[0] / MANIFEST), "0" * 64))
     with pytest.raises(CheckFailed, match="taken from another run than the ledgers say"):
         read_run(folder)
 

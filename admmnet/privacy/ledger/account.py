@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import structs
 
 from admmnet.errors import RequestError
 from admmnet.files import remedy, sync
@@ -19,8 +20,17 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, RestoredLine, Total, event_bytes, total_line
-from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, mend, open_plain
+from admmnet.privacy.ledger.form import (
+    Header,
+    HeaderLine,
+    RestoredLine,
+    RunLine,
+    Total,
+    event_bytes,
+    filter_line,
+    total_line,
+)
+from admmnet.privacy.ledger.lines import NOTHING, ChainFile, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
 
@@ -78,7 +88,7 @@ class AccountFile:
         kept: bool = True,
         alone: bool = False,
     ) -> None:
-        self.path, self._kept, self._closed, self._single = account_path(folder, agent), kept, False, alone
+        self.path, self._closed, self._single = account_path(folder, agent), False, alone
         self._budget, self.filter, self.began = Promise(epsilon, delta), None, None
         self.adjacency: str | None = None
         self._reading: Contract | None = None  # by which its last lines are read
@@ -106,7 +116,7 @@ class AccountFile:
                     f"the account {self.path} is not the one that was last used here: it had {self._lock.mark[0]} "
                     f"lines, and has {self._count} now, or others; the missing part was spent: put the right file back"
                 )
-            self._chain = self._opened(previous)
+            self._chain = ChainFile(self.path, "account", previous, durable=True, kept=kept)
         except OSError as error:
             self._lock.close()
             raise self._cannot_open(error) from None
@@ -178,9 +188,6 @@ class AccountFile:
             "put the right one back"
         )
 
-    def _opened(self, previous: str) -> Chain:
-        return Chain(ChainFile(self.path, "account", durable=True, kept=self._kept), previous)
-
     def _append(self, line: bytes) -> None:
         self._chain.append(line)
         self._count += 1
@@ -192,8 +199,11 @@ class AccountFile:
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        header, self._reading = replace(header, account=None), header.contract.over_account()
-        self._append(encode(header.line() if self.fresh else header.run(self._chain.previous)))
+        self._reading, line = header.contract.over_account(), structs.replace(header.line, account=None)
+        self._append(encode(line if self.fresh else self._run(line)))
+
+    def _run(self, line: HeaderLine) -> RunLine:
+        return RunLine(**structs.asdict(line), previous=self._chain.previous)
 
     def resume(self, header: Header, written: int, events: int) -> int:
         """Go on with a run whose journal has so many events, of which its ledger has ``written``.
@@ -216,8 +226,8 @@ class AccountFile:
         if not self._begun:
             self.begin(header)
         elif not self._alone:
-            again = replace(header, contract=replace(header.contract, account=self.filter))
-            self._append(encode(replace(again, account=self.place).run(self._chain.previous)))
+            again = structs.replace(header.line, account_filter=filter_line(self.filter), account=self.place)
+            self._append(encode(self._run(again)))
         return self._events - written
 
     def restore(self) -> None:
@@ -248,7 +258,7 @@ class AccountFile:
             If the disk refuses, or the account is not the one that this run has written.
         """
         self._lock.check()
-        self._chain.file.commit()
+        self._chain.commit()
         if self._count > (self._lock.mark or (0, ""))[0]:
             self._lock.remember(self._count, self.head)
 
@@ -260,7 +270,7 @@ class AccountFile:
                 if commit:
                     self.commit()
             finally:
-                self._chain.file.close()
+                self._chain.close()
                 self._lock.close()
 
 

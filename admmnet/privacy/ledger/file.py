@@ -6,9 +6,10 @@ There is one path to the network and it goes through here: charge, then draw, th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+from msgspec import structs
 
 from admmnet.errors import RequestError, RunError
 from admmnet.forms import decode, encode
@@ -17,7 +18,7 @@ from admmnet.privacy.contract import MemoryLedger, Step
 from admmnet.privacy.events import Event, from_parameters
 from admmnet.privacy.ledger import audit, form
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
+from admmnet.privacy.ledger.lines import ChainFile, create, digest, mend
 from admmnet.types import BEFORE
 
 
@@ -100,9 +101,10 @@ class Ledger(MemoryLedger):
         self.void: tuple[int, int] | None = None
         self._spanned = self.totals if account is None else account.past
         self._changed: dict[int, Totals] = {}  # spent before the starts of the run so far that were planned anew
-        header = header if account is None else replace(header, account=account.place)
+        if account is not None:
+            header = header._replace(line=structs.replace(header.line, account=account.place))
         if since is None or not (since.last or self.path.exists()):
-            create(self.path, "ledger", first := encode(header.line()), durable=file.durable)
+            create(self.path, "ledger", first := encode(header.line), durable=file.durable)
             self.chain, self._lines = self._chain(digest(first)), 1
             if account is not None:
                 account.begin(header)
@@ -119,7 +121,7 @@ class Ledger(MemoryLedger):
         except OSError as error:
             raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
         with self.path.open("rb") as file:
-            right = file.readline().removesuffix(b"\n") == encode(header.line())
+            right = file.readline().removesuffix(b"\n") == encode(header.line)
         previous, there, behind = "", "", list[bytes]()
 
         def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | audit.Changed | None) -> None:
@@ -178,8 +180,8 @@ class Ledger(MemoryLedger):
             "whole run folder, or run anew with --account, so that spent budget counts"
         )
 
-    def _chain(self, previous: str) -> Chain:
-        return Chain(ChainFile(self.path, "ledger", durable=self._place.durable, kept=self._place.kept), previous)
+    def _chain(self, previous: str) -> ChainFile:
+        return ChainFile(self.path, "ledger", previous, durable=self._place.durable, kept=self._place.kept)
 
     def _count(self, event: Event) -> None:
         self._spanned = grown(self._spanned, event)
@@ -222,9 +224,9 @@ class Ledger(MemoryLedger):
         return taken
 
     @property
-    def head(self) -> tuple[str, int, float]:
-        """What it holds, for receipts: digest of its last line, number of its lines, total proven cost."""
-        return self.chain.previous, self._lines, self.totals.rho
+    def head(self) -> tuple[str, int]:
+        """What it holds, for receipts: digest of its last line, number of its lines."""
+        return self.chain.previous, self._lines
 
     @property
     def spent(self) -> Totals:
@@ -246,7 +248,7 @@ class Ledger(MemoryLedger):
         """
         if self._account is not None:
             self._account.commit()
-        self.chain.file.commit()
+        self.chain.commit()
         self._fresh.clear()
 
     def end(self) -> None:
@@ -272,7 +274,7 @@ class Ledger(MemoryLedger):
             if commit:
                 self.commit()
         finally:
-            self.chain.file.close()
+            self.chain.close()
             if self._account is not None:
                 self._account.close(commit=commit)
 

@@ -1,16 +1,15 @@
 """The lines of a ledger: the keys of each kind, and how they are made of a contract and of charges (docs/ledger.md).
 
-Tables of keys in docs/ledger.md and the JSON Schema are made of the types below (``ledger.schema``).
+Tables of keys in docs/ledger.md are made of the types below.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType, structs
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.errors import CheckFailed
 from admmnet.forms import encode
@@ -18,17 +17,7 @@ from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
 from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.events import (
-    Booked,
-    Event,
-    Natural,
-    Number,
-    Positive,
-    Sampling,
-    Share,
-    SubsampledGaussian,
-    parameters,
-)
+from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, SubsampledGaussian, parameters
 from admmnet.privacy.filters import Filter
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
@@ -36,15 +25,6 @@ Form: TypeAlias = Literal["proven", "published"]
 Round: TypeAlias = Annotated[int, Meta(ge=EARLIEST, le=2**53)]
 NO_DIGEST = "0" * 64
 """Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
-
-
-class Sampled(Struct, frozen=True, forbid_unknown_fields=True):
-    """Steps on sampled batches, as of the event `subsampled-gaussian`."""
-
-    noise_multiplier: Positive
-    rate: Share
-    steps: Natural
-    sampling: Sampling
 
 
 class Limit(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +38,7 @@ class Limit(Struct, frozen=True, forbid_unknown_fields=True):
     """most that (P10) of discrete noise may be"""
     parts: Natural
     """most agents less K of a masked sum, else 1"""
-    steps: Sampled | None
+    steps: SubsampledGaussian | None
     """most steps on sampled batches, and nothing else"""
     draws: Number
     """most draws of noise that is scaled back where it is unlikely (V10)"""
@@ -228,37 +208,16 @@ class RestoredLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | RestoredLine
 
 
-@dataclass(frozen=True)
-class Header:
-    """What a ledger's first line is made of: who, and the contract under which it charges. Keys as of the line."""
+class Header(NamedTuple):
+    """The contract under which a ledger charges, and its first line, which states it."""
 
-    agent: int
-    neighbours: tuple[int, ...]
-    records: int
     contract: Contract
-    algorithm: str
-    noise: str
-    preprocessing: str
-    version: str
-    mode: str
-    account: str | None = None
-    loss: str | None = None
-    weight: float | None = None
-    stages: tuple[str, ...] = ()
-    encoding_from: str | None = None
+    line: HeaderLine
 
-    def line(self) -> HeaderLine:
-        """Return the header as the ledger keeps it."""
-        return HeaderLine(**self._keys())
-
-    def run(self, previous: str) -> RunLine:
-        """Return it as an account keeps that of a further run."""
-        return RunLine(**self._keys(), previous=previous)
-
-    def _keys(self) -> dict[str, Any]:
-        own = {**vars(self), **stated(self.contract), "schema": 4, "unit": "record", "shards": "fixed"}
-        del own["contract"]
-        return own | {"admmnet": own.pop("version")}
+    @classmethod
+    def of(cls, contract: Contract, **who: Any) -> Header:
+        """Return the header of a contract with the keys that say whose ledger it is."""
+        return cls(contract, HeaderLine(**stated(contract), **who, schema=4, unit="record", shards="fixed"))
 
 
 @lru_cache(maxsize=SHARED)
@@ -287,8 +246,7 @@ def filter_line(filter: Filter | None) -> Limit | None:
     """What a filter lets through."""
     if filter is None:
         return None
-    steps = None if filter.steps is None else Sampled(**parameters(filter.steps))
-    return Limit(filter.alpha, finite(filter.limit), float(filter.kappa), filter.parts, steps, filter.draws)
+    return Limit(filter.alpha, finite(filter.limit), float(filter.kappa), filter.parts, filter.steps, filter.draws)
 
 
 def filter_of(line: Limit | None, delta: float) -> Filter | None:
@@ -296,9 +254,8 @@ def filter_of(line: Limit | None, delta: float) -> Filter | None:
     if line is None:
         return None
     place = None if line.order is None else int(abs(ORDERS - line.order).argmin())
-    steps = None if line.steps is None else SubsampledGaussian(**structs.asdict(line.steps))
     limit = math.inf if line.limit is None else line.limit
-    return Filter(delta, limit, place, line.kappa, line.parts, steps, line.draws)
+    return Filter(delta, limit, place, line.kappa, line.parts, line.steps, line.draws)
 
 
 def finite(value: float | None) -> float | None:

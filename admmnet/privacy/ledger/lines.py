@@ -41,15 +41,20 @@ def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:
 
 
 class ChainFile:
-    """A file, which errors call ``what``, of one chain of lines or many.
+    """A file, which errors call ``what``, of lines that each have the digest of the one before.
+
+    ``previous`` is that of the last one.
 
     Unless it is ``kept`` open, the file is opened at every commit, so that one process may keep any number of ledgers.
     """
 
-    __slots__ = ("_durable", "_handle", "_last", "_lasts", "_name", "_node", "_pending", "_size", "path", "what")
+    __slots__ = (
+        *("_durable", "_handle", "_last", "_lasts", "_name", "_node", "_pending", "_size"),
+        *("path", "previous", "what"),
+    )
 
-    def __init__(self, path: Path, what: str, *, durable: bool, kept: bool = True) -> None:
-        self.path, self._name, self.what = path, str(path), what
+    def __init__(self, path: Path, what: str, previous: str, *, durable: bool, kept: bool = True) -> None:
+        self.path, self._name, self.what, self.previous = path, str(path), what, previous
         handle, found = self._open()
         self._durable, self._handle = durable, handle if kept else None
         self._pending = bytearray()
@@ -75,9 +80,10 @@ class ChainFile:
             "put the right file back: later runs must know its spending"
         )
 
-    def add(self, line: bytes) -> None:
+    def append(self, line: bytes) -> None:
         """Add a line, which ``commit`` writes."""
         self._pending += line + b"\n"
+        self.previous = digest(line)
 
     def commit(self) -> None:
         """Push all lines out of the process, and to the disk where the file is durable.
@@ -130,20 +136,6 @@ class ChainFile:
             raise self._another(f"was changed, from {self._size} to {there.st_size} bytes,")
         if os.pread(handle, len(self._last), self._size - len(self._last)) != self._last:
             raise self._another("was changed in its last line")
-
-
-class Chain:
-    """Lines that go to a file, each with the digest of the one before: ``previous`` is that of the last one."""
-
-    __slots__ = ("file", "previous")
-
-    def __init__(self, file: ChainFile, previous: str) -> None:
-        self.file, self.previous = file, previous
-
-    def append(self, line: bytes) -> None:
-        """Add a line, which a commit of the file writes."""
-        self.file.add(line)
-        self.previous = digest(line)
 
 
 _TAIL = 256

@@ -101,7 +101,6 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _run(args: list[str]) -> int:
-    debug = "--debug" in args
     world: World | None = None
     try:
         world = open_world("auto")
@@ -116,17 +115,26 @@ def _run(args: list[str]) -> int:
             return code if type(code) is int else 0  # of an exit by `leave`
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except click.ClickException as error:
-        return _tell(RequestError(_usage(error)), world, debug, args[0])
-    except click.Abort as abort:
-        cause = abort.__cause__
-        end = cause if isinstance(cause, KeyboardInterrupt) else KeyboardInterrupt()
-        return _tell(end, world, debug, args[0])
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left; say no more
         return 0
-    except (Exception, KeyboardInterrupt) as error:
-        return _tell(error, world, debug, args[0])
+    except (Exception, KeyboardInterrupt) as raised:
+        error: BaseException = raised
+        if isinstance(raised, click.ClickException):
+            error = RequestError(_usage(raised))
+        elif isinstance(raised, click.Abort):
+            error = raised.__cause__ if isinstance(raised.__cause__, KeyboardInterrupt) else KeyboardInterrupt()
+        if world is None:
+            print(f"admmnet: {error}", file=sys.stderr)
+            return error.exit_code if isinstance(error, AdmmnetError) else 3
+        if isinstance(error, RequestError) and not error.shared:
+            try:
+                # all ranks read the words of `run`: others may have found nothing wrong with theirs
+                with as_one(world) if args[0] == "run" else nullcontext():
+                    raise error
+            except AdmmnetError as first:
+                error = first.of_all()
+        return report_error(error, world, debug="--debug" in args)
 
 
 def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:
@@ -147,24 +155,10 @@ def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:
 
 
 def _usage(error: click.ClickException) -> str:
+    """Return what click says, with what to do instead of words that are gone."""
     path = "admmnet" if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
     for word in re.findall(r"'([a-z-]+)'", error.format_message()):
         if (instead := GONE.get(word) or GONE.get(f"{path.rpartition(' ')[2]} {word}")) is not None:
             return f"{word} is gone: {instead}"
-    hint = f"{path} --help"
     message = error.format_message().rstrip(".")
-    return f"{message}{'' if message.endswith('?') else ';'} `{hint}` lists what there is"
-
-
-def _tell(error: BaseException, world: World | None, debug: bool, command: str) -> int:
-    if world is None:
-        print(f"admmnet: {error}", file=sys.stderr)
-        return error.exit_code if isinstance(error, AdmmnetError) else 3
-    if isinstance(error, RequestError) and not error.shared:
-        try:
-            # all ranks read the words of `run`: others may have found nothing wrong with theirs
-            with as_one(world) if command == "run" else nullcontext():
-                raise error
-        except AdmmnetError as first:
-            error = first.of_all()
-    return report_error(error, world, debug=debug)
+    return f"{message}{'' if message.endswith('?') else ';'} `{path} --help` lists what there is"

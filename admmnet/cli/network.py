@@ -125,27 +125,32 @@ _SECONDS = click.FloatRange(min=0.1, max=1e6)
     "--strikes", type=click.IntRange(min=1), default=5, show_default=True, help="faults until one is left out"
 )
 @click.option(
-    "--connect-deadline", type=_SECONDS, default=60.0, show_default=True, help="until the next agent has come"
+    "--connect-deadline",
+    "connect",
+    type=_SECONDS,
+    default=60.0,
+    show_default=True,
+    help="until the next agent has come",
 )
-@click.option("--heartbeat-deadline", type=_SECONDS, default=10.0, show_default=True, help="without a sign of life")
 @click.option(
-    "--round-deadline", type=_SECONDS, help="for an agent's part of a round (20 times the longest, at least 60)"
+    "--heartbeat-deadline", "heartbeat", type=_SECONDS, default=10.0, show_default=True, help="without a sign of life"
 )
 @click.option(
-    "--regroup-deadline", type=_SECONDS, default=600.0, show_default=True, help="until others go on after a fault"
+    "--round-deadline",
+    "round",
+    type=_SECONDS,
+    help="for an agent's part of a round (20 times the longest, at least 60)",
+)
+@click.option(
+    "--regroup-deadline",
+    "regroup",
+    type=_SECONDS,
+    default=600.0,
+    show_default=True,
+    help="until others go on after a fault",
 )
 @event_flags
-def relay(
-    network_file: Path,
-    secret: Path | None,
-    out: Path,
-    quorum: str | None,
-    strikes: int,
-    connect_deadline: float,
-    heartbeat_deadline: float,
-    round_deadline: float | None,
-    regroup_deadline: float,
-) -> None:
+def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None, **terms: Any) -> None:
     """Pass on the messages of a network's agents, which all dial here; it holds no records.
 
     It ends once all agents have finished, and keeps the end of the run in DIR for those that come later.
@@ -160,8 +165,8 @@ def relay(
     network = read_network(network_file)
     agents = len(network.peers)
     least = agents // 2 + 1
-    asked = {None: str(least), "all": str(agents)}.get(quorum, quorum)
-    if not str(asked).isdecimal() or not least <= int(str(asked)) <= agents:
+    asked = str({None: least, "all": agents}.get(quorum, quorum))
+    if not asked.isdecimal() or not least <= int(asked) <= agents:
         raise RequestError(
             f"--quorum {quorum}: it must be from {least}, more than half of {agents} agents, to {agents}"
         )
@@ -173,9 +178,8 @@ def relay(
     raise_descriptors()  # strangers may hold many for the length of a handshake
     keys_are = Identity.fresh()
     assert verify(keys_are.public, keys_are.sign(b""), b"")  # imports what could not be opened later
-    deadlines = strikes, connect_deadline, heartbeat_deadline, round_deadline, regroup_deadline
     with telling() as figures:
-        one = Relay(network, Terms(int(str(asked)), *deadlines), TOPICS, Ends(network, out), keys, out)
+        one = Relay(network, Terms(int(asked), **terms), TOPICS, Ends(network, out), keys, out)
         if figures is not None:
             figures.live = one.figures
         try:

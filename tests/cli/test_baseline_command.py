@@ -104,11 +104,6 @@ def test_refusals(words: tuple[str, ...], what: str, people: str, tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_settings_of_baselines_on_the_network(admmnet: Admmnet) -> None:
-    for words, owner in ((("run", "--batch", "5"), "dp-scd"), (("calibrate", "--dual-noise"), "dp-scd")):
-        assert re.search(f"does not go with .*{owner}", admmnet.refused(*words))
-
-
 @pytest.mark.usefixtures("_here")
 def test_a_dry_run_writes_nothing(people: str, baseline: Path, admmnet: Admmnet) -> None:
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
@@ -181,15 +176,6 @@ def test_run_does_the_same(people: str, baseline: Path, tmp_path: Path, admmnet:
     for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
         for name in ("one", "two"):
             assert (tmp_path / name / file).read_bytes() == (baseline / file).read_bytes(), file
-
-
-def test_the_ledger_commands(baseline: Path, admmnet: Admmnet) -> None:
-    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", baseline).out
-    assert "subsampled-gaussian" in admmnet.ok("ledger", "show", baseline, "--events").out
-    (account,) = admmnet.json("ledger", "show", baseline)
-    assert account["header"]["adjacency"] == "zero-out"
-    (row,) = table_of(admmnet.ok("ledger", "export", baseline).out)
-    assert json.loads(row["parameters"])["sampling"] == "poisson"
 
 
 def test_evaluate_and_predict(people: str, baseline: Path, tmp_path: Path, admmnet: Admmnet) -> None:

@@ -82,13 +82,6 @@ class DataSet(Struct, frozen=True, kw_only=True):
             if digest not in self.sha256.values()
         )
 
-    def _counting(self, table: RawTable) -> RawTable:
-        """The records of which every column of `above` exceeds its number."""
-        keep = np.ones(table.rows, dtype=bool)
-        for name, least in self.above.items():
-            keep &= (table.numbers_of(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
-        return selected(table, keep)
-
     def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
         """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self.located(data_dir)
@@ -100,11 +93,15 @@ class DataSet(Struct, frozen=True, kw_only=True):
                 " file, or draw a test set with --test-fraction"
             )
         if self.above and labelled:
-            table = self._counting(table)
+            keep = np.ones(table.rows, dtype=bool)
+            for name, least in self.above.items():
+                keep &= (table.numbers_of(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
+            table = selected(table, keep)
         if self.adapt is not None:
-            schema = replace(self.adapt(table, user, labelled), measured=user.measured)
+            schema = self.adapt(table, user, labelled)
         else:
-            schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre, measured=user.measured)
+            schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre)
+        schema = replace(schema, measured=user.measured)
         table = replace(table, bound=self.bound)
         notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):

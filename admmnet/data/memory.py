@@ -100,18 +100,14 @@ def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
 def kinds_of(frame: Any) -> dict[str, str]:
     """Kind of each column of a frame by its type: ``numeric``, or ``categorical`` of all that is no number."""
     frame = frame_of(frame)
-    types = zip(names_of_columns(frame), frame.columns, strict=True)
-    return {name: "numeric" if _is_numeric(frame.get_column(own)) else "categorical" for name, own in types}
-
-
-def _is_numeric(column: Any) -> bool:
-    """Whether a column's type is one of numbers; of a type that narwhals does not know its own library says so."""
-    import narwhals as nw
-
-    if column.dtype == nw.Unknown:
-        own = column.to_native().dtype
-        return getattr(getattr(own, "subtype", own), "kind", "O") in "iuf"
-    return bool(column.dtype.is_numeric())
+    kinds = {}
+    for name, column in zip(names_of_columns(frame), map(frame.get_column, frame.columns), strict=True):
+        numeric = column.dtype.is_numeric()
+        if str(column.dtype) == "Unknown":  # its own library says so
+            own = column.to_native().dtype
+            numeric = getattr(getattr(own, "subtype", own), "kind", "O") in "iuf"
+        kinds[name] = "numeric" if numeric else "categorical"
+    return kinds
 
 
 def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:

@@ -377,10 +377,13 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
     rounds becomes 1.
     """
     sizes = norms(X)
+
+    def none(wrong: NDArray[np.bool_], why: str) -> None:
+        refuse(f"{source.table.where(int(which[row]))}: {why}" for row in np.flatnonzero(wrong))
+
     with about(source.file):
         if settings.normalise == "none":
-            long = np.flatnonzero(~(sizes <= 1.0 + _ROUNDING))
-            refuse(f"{source.table.where(int(which[row]))}: {TOO_LONG}" for row in long)
+            none(~(sizes <= 1.0 + _ROUNDING), TOO_LONG)
             divide(X, np.where(sizes > 1.0 + 1e-12, sizes, 1.0))
             return
         odd = np.flatnonzero(~((sizes > _TINY) & (sizes < _HUGE)))
@@ -389,11 +392,9 @@ def to_norm_1(X: Any, which: Rows, source: Source, settings: DataSettings) -> No
             largest[odd] = abs(X[odd]).max(axis=1).toarray().ravel() if is_sparse(X) else np.abs(X[odd]).max(axis=1)
             zero = largest == 0
             if not np.isnan(source.y).all():
-                refuse(f"{source.table.where(int(which[row]))}: {ALL_ZERO}" for row in np.flatnonzero(zero))
+                none(zero, ALL_ZERO)
             largest[zero] = 1.0
-            refuse(
-                f"{source.table.where(int(which[row]))}: {TOO_LARGE}" for row in np.flatnonzero(~np.isfinite(largest))
-            )
+            none(~np.isfinite(largest), TOO_LARGE)
             divide(X, largest)
             sizes[odd] = norms(X[odd])
             sizes[zero] = 1.0

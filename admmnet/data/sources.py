@@ -8,7 +8,6 @@ from typing import cast
 from msgspec.structs import replace
 
 from admmnet.data.files import about
-from admmnet.data.known import DataSet
 from admmnet.data.readers.delimited import Form, read_texts, usual_separator
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
@@ -38,7 +37,15 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
     schema = declared(settings)
     known = find(settings.data)
     if known is not None:
-        _check_task(settings, known)
+        task = declared_task(settings)
+        if settings.task not in ("auto", task):
+            remedy = ""
+            if known.adapt is not None:
+                remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
+            raise RequestError(
+                f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
+                f" {in_words(task, _schema_of(settings).classes)}: drop --task{remedy}"
+            )
         known.check(settings.data_dir)
         return
     if schema.rules and form_of(settings.data) != ".csv":
@@ -99,37 +106,21 @@ def declared(settings: DataSettings) -> Schema:
     if schema.labels is not None and len({canonical(label) for label in schema.labels}) < len(schema.labels):
         raise RequestError(f"data.schema.labels must be different values, got {list(schema.labels)!r}")
     if settings.task != "auto" and not settings.named:
-        schema = replace(schema, wanted=_wanted(settings, schema))
+        task = cast("Task", settings.task)
+        if schema.task not in (None, task):
+            raise RequestError(
+                f"--task {task} contradicts [data.schema], which declares {in_words(schema.task, schema.classes)}:"
+                " drop one of them"
+            )
+        if task != "binary" and settings.positive is not None:
+            raise RequestError(f"--positive {settings.positive} goes with two classes, not with --task {task}")
+        schema = replace(schema, wanted=task)
     by_number = "targets" if schema.targets is not None else "threshold"
     if settings.positive is not None and (schema.targets or schema.threshold) is not None:
         raise RequestError(f"--positive {settings.positive} and data.schema.{by_number} exclude each other: drop one")
     if schema.leave_out and not settings.named and form_of(settings.data) != ".csv":
         raise RequestError(f"data.schema.leave_out goes with csv files, not with {settings.data}")
     return schema
-
-
-def _wanted(settings: DataSettings, schema: Schema) -> Task:
-    task = cast("Task", settings.task)
-    if schema.task not in (None, task):
-        raise RequestError(
-            f"--task {task} contradicts [data.schema], which declares {in_words(schema.task, schema.classes)}:"
-            " drop one of them"
-        )
-    if task != "binary" and settings.positive is not None:
-        raise RequestError(f"--positive {settings.positive} goes with two classes, not with --task {task}")
-    return task
-
-
-def _check_task(settings: DataSettings, known: DataSet) -> None:
-    task = declared_task(settings)
-    if settings.task not in ("auto", task):
-        remedy = ""
-        if known.adapt is not None:
-            remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
-        raise RequestError(
-            f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
-            f" {in_words(task, _schema_of(settings).classes)}: drop --task{remedy}"
-        )
 
 
 def declared_task(settings: DataSettings) -> Task:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -79,34 +78,6 @@ PROCESS = Tally()
 """The tally of this process."""
 
 
-def folder_of(account: str | Path) -> str | None:
-    """Folder of an account; None where fits are added up in memory.
-
-    RequestError if it is neither.
-    """
-    if account == IN_MEMORY:
-        return None
-    if not isinstance(account, str | Path):
-        raise RequestError(
-            f"account = {short(account)} is not allowed: it must be a folder, or {IN_MEMORY!r}, which adds up in memory"
-        )
-    return str(account)
-
-
-@contextmanager
-def telling(folder: str | None) -> Iterator[None]:
-    """Warn of an error of a fit that has an account: callers such as cross validation turn errors into nan."""
-    try:
-        yield
-    except AdmmnetError as error:
-        if folder is not None:
-            _warn(
-                f"no model from this fit with account = {folder!r}: {error}; folds of a cross validation are other "
-                f"records than the whole: account={IN_MEMORY!r} counts them"
-            )
-        raise
-
-
 def _warn(text: str) -> None:
     """Warn at the line of the caller who asked for the fit, or for a search that fits."""
     frame, level = sys._getframe(1), 2
@@ -120,15 +91,26 @@ def run_on(account: str | Path, seed: int | None, **asked: Any) -> RunResult:
 
     ``process`` in ``privacy`` of the summary says what the fits of this process have cost together.
     """
-    folder, method = folder_of(account), METHODS[asked["algorithm"]]
+    if not isinstance(account, str | Path):
+        raise RequestError(
+            f"account = {short(account)} is not allowed: it must be a folder, or {IN_MEMORY!r}, which adds up in memory"
+        )
+    folder, method = None if account == IN_MEMORY else str(account), METHODS[asked["algorithm"]]
     private, process = seed is None and method.private, None
     how: dict[str, Any] = {"account": folder, "no_account": folder is None, "no_test": True, "seed": seed}
-    with TemporaryDirectory() as place, telling(folder):
+    with TemporaryDirectory() as place:
         out = Path(place) / "run"
         try:
             how |= {"private": private, "simulate": not private, "out": str(out)}
             result = run(world=LocalWorld(lasting=False), **how, **asked)
             _ = result.model  # is read while there is a folder
+        except AdmmnetError as error:  # callers such as cross validation turn errors into nan
+            if folder is not None:
+                _warn(
+                    f"no model from this fit with account = {folder!r}: {error}; folds of a cross validation are other "
+                    f"records than the whole: account={IN_MEMORY!r} counts them"
+                )
+            raise
         finally:  # what was charged is spent, whatever came then
             begun = private and (out / "ledger").is_dir()
             if ledgers := list(read_run(out, events=False).ledgers.values()) if begun else []:

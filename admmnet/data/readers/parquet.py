@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from admmnet.data.files import grows, most_unpacked
 from admmnet.data.memory import DATES, column_of_cells
@@ -20,15 +19,21 @@ def read_parquet(path: Path) -> RawTable:
     Numbers, texts, truth values, dates and times become their text; other columns, such as lists, are refused where
     they are used.
     """
-    file = _opened(path)
-    import pyarrow as pa
-
-    if file.metadata.num_rows * file.metadata.num_columns * _WORD > most_unpacked(path):
-        raise grows(path)
     try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise RequestError(
+            f"{path} needs pyarrow, which is not installed: pip install 'admmnet[frames]', or store it as csv"
+        ) from None
+    try:
+        file = pq.ParquetFile(path)
+        if file.metadata.num_rows * file.metadata.num_columns * _WORD > most_unpacked(path):
+            raise grows(path)
         whole = file.read()
     except (pa.ArrowException, OSError) as error:
-        raise _unsound(path, error) from None
+        why = " ".join(str(error).split())[:200]
+        raise DataError(f"{path} is not a sound parquet file ({why}): store it anew") from None
     names = tuple(whole.column_names)
     if (fault := fault_of_names(names)) is not None:
         raise DataError(f"{path} holds {fault}; every column needs a name of its own")
@@ -47,22 +52,3 @@ def read_parquet(path: Path) -> RawTable:
         return column_of_cells(list(cells), f"{path}, column {name!r}")
 
     return RawTable(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
-
-
-def _opened(path: Path) -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise RequestError(
-            f"{path} needs pyarrow, which is not installed: pip install 'admmnet[frames]', or store it as csv"
-        ) from None
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise _unsound(path, error) from None
-
-
-def _unsound(path: Path, error: Exception) -> DataError:
-    why = " ".join(str(error).split())[:200]
-    return DataError(f"{path} is not a sound parquet file ({why}): store it anew")

@@ -323,9 +323,8 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
         if file.suffix == ".parquet":
             table, read_by = read_parquet(file), Schema()
         else:
-            table, form = read_unknown(file, mark)
-            mark = None if form.separator == usual_separator(file) else form.separator
-            read_by = Schema(separator=mark, header=form.header)
+            table, mark, header = read_unknown(file, mark)
+            read_by = Schema(separator=None if mark == usual_separator(file) else mark, header=header)
         if label is not None and label not in table.names and read_by.header is False:
             raise DataError(
                 f"{file}, line 1 looks like a record, so the columns are named {table.names[0]} to {table.names[-1]}:"

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from admmnet.data.files import content_digest, data_folder, located
-from admmnet.data.readers.delimited import Form, read_numbers, read_texts
+from admmnet.data.readers.delimited import read_numbers, read_texts
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source, selected, source_of
@@ -138,7 +138,7 @@ def read_set(path: Path) -> DataSet:
     used = {rule.column for rule in parse_schema(schema).rules} | {schema.get("label"), *own.get("above", ())}
     seldom = tuple(name for name in names if name not in used)
     readers: dict[str, Callable[[Sequence[Path]], RawTable]] = {
-        "text": partial(read_texts, names=names, form=Form(header=header), skip=skip, seldom=seldom),
+        "text": partial(read_texts, names=names, header=header, skip=skip, seldom=seldom),
         "numbers": partial(read_numbers, names=names),
         "libsvm": partial(read_libsvm, width=schema.get("features")),
     }

@@ -8,7 +8,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from admmnet.data.files import about
-from admmnet.data.readers.delimited import Form, read_texts, usual_separator
+from admmnet.data.readers.delimited import read_texts, usual_separator
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
@@ -180,8 +180,9 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
     if path.suffix == ".parquet":
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
-        written = Form(schema.separator or usual_separator(path), schema.header, schema.spelling)
-        return read_texts([path], form=written, refuse=refuse)
+        mark = schema.separator or usual_separator(path)
+        table = read_texts([path], separator=mark, header=schema.header, refuse=refuse)
+        return replace(table, spelling=schema.spelling)
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm([path], schema.features, refuse)

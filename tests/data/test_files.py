@@ -19,7 +19,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from admmnet.data import DataSettings, files, load
 from admmnet.data.files import located, read_blocks
-from admmnet.data.readers.delimited import Form, read_texts
+from admmnet.data.readers.delimited import read_texts
 from admmnet.errors import RequestError
 from tests.data.conftest import NUMBER, WARD, Write, every, refusal
 
@@ -215,15 +215,14 @@ def test_blocks_refuse_what_lines_refuse(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_fault_far_down_names_its_line_and_lines_at_the_top_may_be_no_records(write: Write) -> None:
-    bare = Form(header=False)
     lines = [f"{k % 7},{k}" for k in range(200_000)]
     lines[190_000] = "1,2,3"
     path = Path(write("t.csv", "\n".join(lines)))
     assert path.stat().st_size > 1 << 20
     with pytest.raises(RequestError, match=r"t\.csv, line 190001: 3 values, expected 2"):
-        read_texts([path], ("a", "b"), bare)
+        read_texts([path], ("a", "b"), header=False)
     top = Path(write("u.csv", "|no\n|\nb,1\n|b,2\nb,1\n"))
-    table = read_texts([top], ("letter", "number"), bare, skip="|")
+    table = read_texts([top], ("letter", "number"), header=False, skip="|")
     letter = table.column("letter")
     assert [letter.levels[code] for code in letter.codes] == ["b", "|b", "b"]
     assert table.where(2).endswith("u.csv, line 5")

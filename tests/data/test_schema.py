@@ -18,7 +18,7 @@ from admmnet.config.toml import load_config, read_schema
 from admmnet.data import DataSettings
 from admmnet.data.given import Given
 from admmnet.data.known import DataSet
-from admmnet.data.readers.delimited import Form, read_texts, read_unknown
+from admmnet.data.readers.delimited import read_texts, read_unknown
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.sets import KNOWN, NAMES
 from admmnet.data.sources import validate
@@ -279,12 +279,12 @@ def test_declared_forms_are_read(write: Write, name: str, text: str, settings: d
 
 def test_a_file_without_a_header(write: Write) -> None:
     path = write("n.csv", "39,A,1\n41,B,0\n")
-    assert read_unknown(Path(path))[1] == Form(",", False)
+    assert read_unknown(Path(path))[1:] == (",", False)
     schema = {"header": False, "label": "x3", "columns": {"x1": NUMBER, "x2": WARD}}
     records = every(path, no_test=True, schema=schema)
     assert records.feature_names == ("x1", "x2=A", "x2=B", "intercept")
     assert records.counts == {0: 2}
-    table = read_texts([Path(write("h.csv", "39,40.5,y\n1,2,1\n"))], form=Form(header=True))
+    table = read_texts([Path(write("h.csv", "39,40.5,y\n1,2,1\n"))], header=True)
     assert table.names == ("39", "40.5", "y")
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate, chain, islice, repeat
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from admmnet.data.table import (
     RawColumn,
     RawTable,
     Refuse,
-    Spelling,
     column_of,
     column_of_numbers,
     fault_of_names,
@@ -41,23 +39,12 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators that are recognised, with words for them."""
 
 
-class Form(NamedTuple):
-    """How a text file of columns is written."""
-
-    separator: str = ","
-    header: bool | None = None  # whether the first line names the columns; None: it must, and look so
-    spelling: Spelling = PLAIN
-
-
-COMMAS = Form()
-"""The usual form."""
-
-
 def read_texts(
     paths: Sequence[Path],
     names: Sequence[str] | None = None,
-    form: Form = COMMAS,
     *,
+    separator: str = ",",
+    header: bool | None = None,
     skip: str = "",
     seldom: Sequence[str] = (),
     refuse: Refuse = refuse,
@@ -66,22 +53,22 @@ def read_texts(
 
     Cells have no blanks around them; faults of the header, ragged rows and quotes name their line. ``names`` are those
     of all columns, of files without a header (else x1, ..., xd), or of the columns that are wanted. A first line that
-    is written with another separator, or looks like a record, is refused unless ``form`` says what it is. Lines at the
-    top that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
+    is written with another separator, or looks like a record, is refused unless ``header`` says what it is. Lines at
+    the top that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
     """
     indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
     texts: dict[str, list[str]] = {name: [] for name in seldom}
     for path in paths:
         every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
-        for begin, counts, cells in _blocks(path, form.separator, skip):
+        for begin, counts, cells in _blocks(path, separator, skip):
             if not every:
-                every = _names(path, counts, cells, names, form)
+                every = _names(path, counts, cells, names, header)
                 wanted = tuple(names or every)
                 if missing := [name for name in wanted if name not in every]:
                     raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
                 coded = [name for name in wanted if name not in texts]
                 places, indices = [every.index(name) for name in coded], indices or [numbering() for _ in coded]
-                if form.header is not False:
+                if header is not False:
                     begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
             if counts and set(counts) != {len(every)}:
                 ragged += [(line, n) for line, n in zip(begin, counts, strict=True) if n != len(every)]
@@ -97,7 +84,7 @@ def read_texts(
         if len(lines) == starts[-1]:
             raise RequestError(f"{path} has a header and no records: give a file with at least one record")
         starts.append(len(lines))
-    if form.header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, coded)):
+    if header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, coded)):
         raise _no_header(paths[0], wanted, "nothing that does not occur again below")
     whole = np.concatenate(found, axis=1)
 
@@ -113,7 +100,7 @@ def read_texts(
         return f"{paths[bisect_right(starts, row) - 1]}, line {lines[row]}"
 
     parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
-    return RawTable(wanted, len(lines), read, where, str(paths[0]), parts=parts, spelling=form.spelling)
+    return RawTable(wanted, len(lines), read, where, str(paths[0]), parts=parts)
 
 
 Block = tuple[Sequence[int], Sequence[int], list[str]]
@@ -150,15 +137,15 @@ def _quoted(path: Path, lines: Iterable[str], line: int, separator: str) -> Iter
 
 
 def _names(
-    path: Path, counts: Sequence[int], cells: Sequence[str], names: Sequence[str] | None, form: Form
+    path: Path, counts: Sequence[int], cells: Sequence[str], names: Sequence[str] | None, header: bool | None
 ) -> tuple[str, ...]:
     """Names of all columns, by the first record, which has them but for files without a header."""
     first, second = cells[: counts[0]], cells[counts[0] : sum(counts[:2])]
-    if form.header is False:
+    if header is False:
         if not first:
             raise DataError(f"{path}, line 1 is empty: remove it")
         return tuple(names or numbered(len(first)))
-    if form.header is None and (fault := _looks_like_record(first, second)) is not None:
+    if header is None and (fault := _looks_like_record(first, second)) is not None:
         raise _no_header(path, first, fault)
     found = tuple(cell.strip() for cell in first) or ("",)
     if (fault := fault_of_names(found)) is not None:
@@ -167,16 +154,15 @@ def _names(
     return found
 
 
-def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, Form]:
-    """Read a text file of columns, and say its separator, unless that is given, and whether it has no header."""
-    form = Form(separator or _most(next(read_blocks(path))[0]))
+def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, str, bool | None]:
+    """Read a text file of columns, and say its separator, unless that is given, and False if it has no header."""
+    separator = separator or _most(next(read_blocks(path))[0])
     try:
-        return read_texts([path], form=form), form
+        return read_texts([path], separator=separator), separator, None
     except DataError as error:
         if error.reason != _NAMELESS:
             raise
-    form = form._replace(header=False)
-    return read_texts([path], form=form), form
+    return read_texts([path], separator=separator, header=False), separator, False
 
 
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:

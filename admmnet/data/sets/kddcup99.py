@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from admmnet.data.known import DataSet, codes
-from admmnet.data.readers.delimited import Form, read_texts
+from admmnet.data.readers.delimited import read_texts
 
 ATTACKS = (
     "back", "buffer_overflow", "ftp_write", "guess_passwd", "imap", "ipsweep", "land", "loadmodule", "multihop",
@@ -71,7 +71,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 SETS = (
     DataSet(
         name="kddcup99",
-        read=partial(read_texts, names=(*COLUMNS, "label"), form=Form(header=False)),
+        read=partial(read_texts, names=(*COLUMNS, "label"), header=False),
         schema={"label": "label", "labels": LABELS, "columns": COLUMNS},
         files=(("kddcup99/kddcup.data_10_percent", "kddcup99/kddcup.data"),),
         origin="the UCI KDD archive (KDD Cup 1999 data): kddcup.data_10_percent.gz, or the full kddcup.data.gz",

@@ -28,7 +28,8 @@ from admmnet.holder.encoding import Number, Plain, Words
 from admmnet.methods import METHODS
 from admmnet.methods.agents import Agents
 from admmnet.privacy.events import EVENTS
-from admmnet.privacy.ledger.form import Limit, Line, RunLine, Total
+from admmnet.privacy.filters import Filter
+from admmnet.privacy.ledger.form import Line, RunLine, Total
 from admmnet.record.encoding import Measured
 from admmnet.record.forms import TABLES as SUMMARY
 from admmnet.settings import TABLES, Setting
@@ -37,7 +38,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PLACE = re.compile(r"^<!-- (settings|flags|keys|made): ([\w -]+) -->$", re.MULTILINE)
 FORMS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (*get_args(Line), Limit, Total, *SUMMARY, Measured, Number, Plain, Words)
+    for kind in (*get_args(Line), Filter, Total, *SUMMARY, Measured, Number, Plain, Words)
     if kind is not RunLine  # keys of a header
 }
 ASKED_ELSEWHERE = {"ColumnCounts", "SecondMoments", "PublishedComparison"}

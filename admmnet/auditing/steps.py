@@ -124,10 +124,10 @@ class StepTrials(Trials):
         """Score: the logarithm of the likelihood ratio of all steps."""
         series, problem = self.series, self.problem(world)
         look = LOOKS[type(series)]
-        progress, seen = series.start(problem), list[StepSeen]()
-        before, (batches, noise) = _copied(progress), rng.spawn(2)
+        taken, seen = series.advance(problem, Rngs(*rng.spawn(2))), list[StepSeen]()
         with np.errstate(over="ignore", invalid="ignore"):
-            for _ in series.advance(problem, progress, Rngs(batches, noise)):
+            before = _copied(next(taken))
+            for progress in taken:
                 seen.append(look(series, problem, before, progress, self.worlds))
                 before = _copied(progress)
             return Trial(self._score(seen), self.claimed)

@@ -192,6 +192,8 @@ def _facts(
     method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Goal | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
+    from msgspec import to_builtins
+
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.ledger.form import total_line
 
@@ -217,7 +219,7 @@ def _facts(
                 "rate": getattr(noise, "rate", None),
                 "sigma2": getattr(noise, "sigma2", None),
                 "charges": charges_of(plan, config, budget.delta),
-                "worst_case": total_line(worst, contract),
+                "worst_case": to_builtins(total_line(worst, contract)),
             }
         )
         if asked is not None:

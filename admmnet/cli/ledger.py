@@ -324,9 +324,11 @@ def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[
 
     RequestError if a folder is named twice, or they differ in agents, relation, or mode.
     """
+    from msgspec import to_builtins
+
+    from admmnet.privacy.budget import added
     from admmnet.privacy.contract import Contract
     from admmnet.privacy.ledger.form import total_line
-    from admmnet.privacy.together import added
 
     for place, folder in enumerate(folders):
         if folder.resolve() in [one.resolve() for one in folders[:place]]:
@@ -341,7 +343,8 @@ def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[
     for name, one in found[0].items():
         totals = added([accounts[name].totals for accounts in found])
         delta = max(accounts[name].delta for accounts in found)
-        entry = {"agent": one.header["agent"], "delta": delta, "total": total_line(totals, Contract.reading(delta))}
+        total = to_builtins(total_line(totals, Contract.reading(delta)))
+        entry = {"agent": one.header["agent"], "delta": delta, "total": total}
         sums.append(entry | ({} if totals.colluders is None else {"colluders": totals.colluders}))
     return sums
 

@@ -20,9 +20,8 @@ from admmnet.library import RunResult, run
 from admmnet.methods import METHODS
 from admmnet.predict.apply import NewData, rows_for
 from admmnet.predict.model import Model
-from admmnet.privacy.budget import Totals, empty
+from admmnet.privacy.budget import Totals, added, empty, largest
 from admmnet.privacy.events import Unprotected
-from admmnet.privacy.together import added, largest
 from admmnet.record.format import epsilon
 from admmnet.record.reader import read_run
 from admmnet.transport.local import LocalWorld

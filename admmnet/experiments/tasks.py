@@ -9,9 +9,8 @@ from pathlib import Path
 from admmnet.config.run_config import RunConfig
 from admmnet.experiments.holdout import Reader, loader_of
 from admmnet.library import run
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, added
 from admmnet.privacy.ledger.form import finite
-from admmnet.privacy.together import added
 from admmnet.running.entrance import prepare
 from admmnet.running.graphs import located
 from admmnet.running.loading import Loader

@@ -224,11 +224,6 @@ _remembered = lru_cache(maxsize=4096, typed=True)(_plain)
 """The same of what is no vector: the agents of a network ask with equal numbers, round after round."""
 
 
-def key_of(what: object, *numbers: float) -> str:
-    """Name of a secret or a mark: the measurement's class and the public numbers that it depends on."""
-    return "|".join((type(what).__name__, *(repr(float(number)) for number in numbers)))
-
-
 class Ask(NamedTuple):
     """A question to the door; what the answer may lead to, its ``reserve``, must fit the budget, too."""
 

@@ -35,7 +35,6 @@ from admmnet.types import Matrix
 
 FAILED = "a measurement failed in its own arithmetic: nothing of it is released, but its cost stays charged"
 """All that is said of it where records are private: why may depend on a record."""
-Told = Answer | Exception
 
 
 class Door:
@@ -81,8 +80,7 @@ class Door:
         _agree(holder, loss)
         self.outbox: Outbox | None = None
         self._told = isinstance(holder, SimulatedHolder)
-        none = frozenset[str]()
-        facts = holder.width, loss, none, holder.unit, self._told, holder.dependent, none
+        facts = holder.width, loss, holder.unit, self._told, holder.dependent, frozenset[str]()
         labels = holder.task, holder.classes, holder.bounded
         self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger
@@ -114,10 +112,12 @@ class Door:
 
     def answer(self, ask: Ask, round: int) -> Answer:
         """Answer a question; its errors are raised."""
-        (answer,) = answer_all([self], [ask], round)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        carried, repeated = answer_rows([self], [ask], round)
+        for part, found in carried:
+            for error in found.failed.values():
+                raise error
+            return said(part, found, 0)
+        return repeated.get(0, REFUSED)
 
     def _known_for(self, measurement: Measurement) -> Known:
         """What is public of the records when this is asked of them.
@@ -132,8 +132,8 @@ class Door:
             numbers, encoding = secret.rows
             self._known = shared(self._known._replace(numbers=numbers, encoding=encoding))
         known = self._known
-        if secret.marks or secret.kept:
-            known = known._replace(marks=secret.marks, held=frozenset(secret.kept))
+        if secret.kept:
+            known = known._replace(held=frozenset(secret.kept))
         if secret.masks is not None and isinstance(measurement, OnGrid):
             known = known._replace(attempt=self._masked(secret.masks))
         if known.numbers is not None and type(measurement) is not ColumnCounts:
@@ -182,15 +182,6 @@ class Door:
             raise RequestError("nothing behind the door of private records is shown")
         return self._secret
 
-    @property
-    def marks(self) -> frozenset[str]:
-        """What has happened here that later costs depend on: public, in the journal."""
-        return self._secret.marks
-
-    @marks.setter
-    def marks(self, marks: frozenset[str]) -> None:
-        self._secret.marks = marks
-
     def spoke(self, round: int) -> bool:
         """Whether a vector is among the answers that it repeats in a round."""
         earlier = () if self.outbox is None else self.outbox.earlier.get(round, ())
@@ -202,11 +193,13 @@ class Door:
             self._ledger.charge(round, NoRecords())
 
 
-def answer_all(doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None) -> list[Told]:
-    """Answer a question of every door, in the doors' order; an error in the place of a member is its own.
+def answer_rows(
+    doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
+) -> tuple[list[tuple[Part, Answered]], dict[int, Answer]]:
+    """Answer a question of every door: members that are told something, part by part, and by place repeated answers.
 
-    ``vectors``, shape (B, d), stand in place of the questions' free ones. What was answered in an earlier start is
-    answered as it was then, and costs nothing.
+    Whoever is in neither was refused. ``vectors``, shape (B, d), stand in place of the questions' free ones. What was
+    answered in an earlier start is answered as it was then, and costs nothing.
 
     Raises
     ------
@@ -215,31 +208,18 @@ def answer_all(doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: M
     RunError
         If a ledger holds other charges. No error depends on records.
     """
-    answers: list[Told] = [REFUSED] * len(doors)
-    carried, repeated = answer_rows(doors, asks, round, vectors)
-    for part, found in carried:
-        for row, place in enumerate(part.places):
-            value = found.values[row]
-            said = NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
-            answers[place] = found.failed.get(row, said)
-    for place, answer in repeated.items():
-        answers[place] = answer
-    return answers
-
-
-def answer_rows(
-    doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
-) -> tuple[list[tuple[Part, Answered]], dict[int, Answer]]:
-    """As ``answer_all``: members that are told something, part by part, and by place answers that are repeated.
-
-    Whoever is in neither was refused.
-    """
     asked, repeated, hashed = list[tuple[Part, Sequence[Measurement]]](), dict[int, Answer](), dict[int, bytes]()
     for part, reserve in _grouped(doors, asks, vectors):
         asked.append((_fresh(doors, part, round, repeated, hashed), reserve))
     carried = _carried(doors, asked, round)
     _note(doors, hashed, carried)
     return carried, repeated
+
+
+def said(part: Part, found: Answered, row: int) -> Answer:
+    """Answer of one member of a part."""
+    value = found.values[row]
+    return NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
 
 
 def _note(doors: Sequence[Any], hashed: Mapping[int, bytes], carried: Sequence[tuple[Part, Answered]]) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +18,15 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
 from admmnet.holder.known import LabelKind
-from admmnet.holder.problem import Problem
-from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
-from admmnet.solvers.accurate import MANY, WIDE
-from admmnet.solvers.certificate import AnySolver, mean_losses
+from admmnet.holder.problem import Features, Problem, row_slack, unit_rows
+from admmnet.solvers.accurate import MANY, WIDE, is_sparse
+from admmnet.solvers.certificate import AnySolver, mean_losses, squared_norms
 from admmnet.solvers.kernel import chosen
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
 Stacked = NDArray[np.float64]
 """Shape (B, n, d)."""
-
-
-class Labels(NamedTuple):
-    """What labels may be: the fields are those of ``Holder``."""
-
-    task: LabelKind = "binary"
-    classes: int = 2
-    bounded: bool = False
-
-    def check(self, labels: Vector) -> None:
-        """Refuse labels outside of the task's set, without naming the value."""
-        if self.task not in get_args(LabelKind):
-            raise RequestError(f"task = {self.task!r}: it must be one of {', '.join(get_args(LabelKind))}")
-        if self.task == "binary" and not (np.abs(labels) == 1.0).all():
-            raise RequestError("a label is neither -1 nor +1: map the two classes to these")
-        if self.task == "classes":
-            if type(self.classes) is not int or self.classes < 3:
-                raise RequestError(
-                    f"classes = {self.classes!r}: it must be a whole number, 3 or more; two classes are a binary task"
-                )
-            if not ((labels == np.floor(labels)) & (labels >= 0.0) & (labels < self.classes)).all():
-                raise RequestError(f"a label is none of 0, 1, ..., {self.classes - 1}: number the classes so")
-        if self.task == "real" and self.bounded and not (np.abs(labels) <= 1.0).all():
-            raise RequestError("a target is above 1 in size: scale targets to [-1, 1] by public bounds")
 
 
 class Holder:
@@ -96,23 +71,18 @@ class Holder:
 
     kernel = "auto"
 
-    def __init__(
-        self,
-        X: Features,
-        y: Any,
-        *,
-        task: LabelKind = "binary",
-        classes: int = 2,
-        bounded: bool = False,
-        unit: bool = False,
-        dependent: bool = False,
-    ) -> None:
-        self.dependent = dependent
-        self._take([(X, y)], Labels(task, classes, bounded), unit, copy=True)
+    def __init__(self, X: Features, y: Any, **facts: Any) -> None:
+        self._take([(X, y)], **facts)
 
     @classmethod
-    def of(
-        cls,
+    def of(cls, shards: Sequence[tuple[Features, Vector]], *, copy: bool = True, **facts: Any) -> Self:
+        """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up."""
+        found = cls.__new__(cls)
+        found._take(shards, copy=copy, **facts)
+        return found
+
+    def _take(
+        self,
         shards: Sequence[tuple[Features, Vector]],
         *,
         task: LabelKind = "binary",
@@ -121,25 +91,51 @@ class Holder:
         unit: bool = False,
         dependent: bool = False,
         copy: bool = True,
-    ) -> Self:
-        """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up."""
-        found = cls.__new__(cls)
-        found.dependent = dependent
-        found._take(shards, Labels(task, classes, bounded), unit, copy=copy)
-        return found
-
-    def _take(self, shards: Sequence[tuple[Features, Vector]], labels: Labels, unit: bool, *, copy: bool) -> None:
+    ) -> None:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
-        self.task, self.classes, self.bounded = labels
-        self.unit = unit
-        self._shards = [_checked(X, y, labels, unit, copy=copy) for X, y in shards]
+        self.task, self.classes, self.bounded, self.unit, self.dependent = task, classes, bounded, unit, dependent
+        self._shards = [self._checked(X, y, copy=copy) for X, y in shards]
         self.width, self.encoding = int(self._shards[0][0].shape[1]), ""
         self.counts = tuple(len(y) for _, y in self._shards)
         if len({X.shape[1] if not isinstance(X, RawRows) else X.layout for X, _ in self._shards}) > 1:
             raise RequestError("the members of a block have records of different widths: encode them alike")
         self._solvers: tuple[Loss, Sequence[AnySolver]] | None = None
         self._stacks: list[tuple[Stacked, Matrix, int] | None] | None = None
+
+    def _checked(self, X: Features, y: Any, *, copy: bool) -> tuple[Features, Vector]:
+        """Rows and labels that the theorems cover, read-only."""
+        rows = _rows(X, copy=copy)
+        try:
+            labels = np.array(y, dtype=np.float64, copy=True if copy else None)
+        except (TypeError, ValueError):
+            raise RequestError("the labels are not all numbers: -1 and +1, numbers of classes, or targets") from None
+        if len(rows.shape) != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
+            raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}")
+        if not isinstance(rows, RawRows):
+            rows = _normal(rows)
+            _covered(rows, self.unit)
+        if not np.isfinite(labels).all():
+            raise RequestError(_ODD)
+        self._check_labels(labels)
+        _freeze(rows, labels)
+        return rows, labels
+
+    def _check_labels(self, labels: Vector) -> None:
+        """Refuse labels outside of the task's set, without naming the value."""
+        if self.task not in get_args(LabelKind):
+            raise RequestError(f"task = {self.task!r}: it must be one of {', '.join(get_args(LabelKind))}")
+        if self.task == "binary" and not (np.abs(labels) == 1.0).all():
+            raise RequestError("a label is neither -1 nor +1: map the two classes to these")
+        if self.task == "classes":
+            if type(self.classes) is not int or self.classes < 3:
+                raise RequestError(
+                    f"classes = {self.classes!r}: it must be a whole number, 3 or more; two classes are a binary task"
+                )
+            if not ((labels == np.floor(labels)) & (labels >= 0.0) & (labels < self.classes)).all():
+                raise RequestError(f"a label is none of 0, 1, ..., {self.classes - 1}: number the classes so")
+        if self.task == "real" and self.bounded and not (np.abs(labels) <= 1.0).all():
+            raise RequestError("a target is above 1 in size: scale targets to [-1, 1] by public bounds")
 
     def __len__(self) -> int:
         """Number of members."""
@@ -268,25 +264,6 @@ def _give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
-
-
-def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
-    """Rows and labels that the theorems cover, read-only."""
-    rows = _rows(X, copy=copy)
-    try:
-        labels = np.array(y, dtype=np.float64, copy=True if copy else None)
-    except (TypeError, ValueError):
-        raise RequestError("the labels are not all numbers: -1 and +1, numbers of classes, or targets") from None
-    if len(rows.shape) != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
-        raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}")
-    if not isinstance(rows, RawRows):
-        rows = _normal(rows)
-        _covered(rows, unit)
-    if not np.isfinite(labels).all():
-        raise RequestError(_ODD)
-    kind.check(labels)
-    _freeze(rows, labels)
-    return rows, labels
 
 
 _ODD = "records hold a number that is not finite or too large to square: clean them"

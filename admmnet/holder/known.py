@@ -22,8 +22,6 @@ class Known(NamedTuple):
         n, counted by the holder itself, and d.
     loss : Loss
         Its constants G and c1 hold for rows of norm 1.
-    marks : frozenset of str
-        What earlier answers have made public, as the journal keeps it: no cost is left out because of it.
     unit, dependent
         As of ``Holder``.
     simulated : bool
@@ -41,7 +39,6 @@ class Known(NamedTuple):
     records: int
     width: int
     loss: Loss
-    marks: frozenset[str]
     unit: bool = False
     simulated: bool = False
     dependent: bool = False

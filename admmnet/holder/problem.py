@@ -1,4 +1,4 @@
-"""The problem of single-site methods: losses, primal, dual.
+"""Rows of records, and the problem of single-site methods: losses, primal, dual.
 
 With N records x_i (rows of X, ||x_i|| <= 1) and labels y_i, P(theta) is docs/methods.md (40) and D(alpha)
 is (41), both to be minimised; P + D is the duality gap, 0 or more, and theta = X^T alpha / (lambda N).
@@ -9,13 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from admmnet.holder.rows import Features, squared_norms, unit_rows
+from admmnet.solvers.certificate import squared_norms
 from admmnet.solvers.losses import Bounded, Logistic, Loss, Squared
+from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.types import Vector
+
+Features = Any
+"""Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
+_UNIT = 2.0**-53
+
+
+def row_slack(width: int) -> float:
+    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u).
+
+    Never beyond what every bound allows for, ``LARGEST_ROW``.
+    """
+    return min(max(1e-12, 4.0 * width * _UNIT), LARGEST_ROW - 1.0)
+
+
+def unit_rows(squares: Vector, width: int) -> bool:
+    """Whether rows of these squared norms have norm 1 up to rounding, rows of zeros excepted."""
+    return bool(np.all((squares == 0.0) | (np.abs(np.sqrt(squares) - 1.0) <= row_slack(width))))
 
 
 @dataclass(frozen=True)

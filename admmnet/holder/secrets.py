@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.holder.holder import Holder
-from admmnet.holder.rows import Features
+from admmnet.holder.problem import Features
 from admmnet.masking import Masks
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, laplace_noise
 from admmnet.rng import Purpose
@@ -17,27 +17,20 @@ from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
-NO_MARKS = frozenset[str]()
-"""Shared by all agents that have none."""
-
 
 class Secret:
     """One member's records as measurements see them.
 
     Attributes
     ----------
-    marks : frozenset of str
-        What has happened, public, and in the journal.
     kept : dict
-        Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
-        kept nowhere else, so that a run that goes on starts anew, and pays anew, what it had begun.
+        Thresholds, candidates, progress and steps left of series, by the keys of their measurements. The keys are
+        public; the values are kept nowhere else, so that a run that goes on pays anew for what it had begun.
     masks : Masks or None
         Masks of sums; None where sums are not masked.
-    running : dict
-        Iterators over the steps of series, which go on from what is kept: never saved.
     """
 
-    __slots__ = ("_holder", "_loss", "_member", "kept", "marks", "masks", "running", "streams")
+    __slots__ = ("_holder", "_loss", "_member", "kept", "masks", "streams")
 
     def __init__(
         self,
@@ -48,9 +41,8 @@ class Secret:
         masks: Masks | None,
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams, self.masks, self.marks = streams, masks, NO_MARKS
+        self.streams, self.masks = streams, masks
         self.kept: dict[str, Any] = {}
-        self.running: dict[str, Iterator[None]] = {}
 
     @property
     def solver(self) -> AnySolver:

@@ -18,7 +18,7 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.holder.answers import Measurement
 from admmnet.methods.blame import defined
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import Calibrated
+from admmnet.privacy.calibrate import Draft
 from admmnet.solvers.radius import all_finite
 from admmnet.types import Matrix, Vector
 
@@ -109,7 +109,7 @@ class AgentPlan:
     charges: Charges = ()
     """All that the run can charge: the contract's filter is made of it."""
 
-    def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
+    def calibrated(self, found: Draft[Any]) -> AgentPlan:
         """Return the same with calibrated noise."""
         return replace(self, noise=found.noise, charges=found.charges)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
     from admmnet.privacy.events import Event
     from admmnet.privacy.network.shifts import GossipFlow
-    from admmnet.privacy.network.trees import TreeFlow
+    from admmnet.privacy.network.views import TreeFlow
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Method:
 
     def known(self, records: int) -> Known:
         """Public facts of an agent with so many records, before anything was asked."""
-        known = Known(records, self.facts.width, self.loss, frozenset())
+        known = Known(records, self.facts.width, self.loss)
         task, classes = self.facts.task, self.facts.classes
         return known._replace(task=task, classes=classes if task == "classes" else 2, bounded=task == "real")
 

@@ -225,6 +225,8 @@ class IPPADMM(PPADMM):
             agents.own = Joining(np.full(len(agents), -1), met, first[agents.edges.owner])
         if not self.all_speak or self.kind == "above-threshold":  # both ends of an edge know what the other holds
             agents.said = np.zeros_like(agents.heard)
+        if self.published:
+            agents.own = np.zeros(len(agents), dtype=bool)  # who has compared: the paper books its gate at the first
 
     def counted(self, agents: Agents, came: Came) -> Mask:
         """Edges whose duals move where silence lasts: those with a vector of either end, now or, eq. (86), before."""
@@ -270,6 +272,8 @@ class IPPADMM(PPADMM):
         question = self._comparison(agents) if self.published else self._question(agents)
         # the broadcast that a yes would trigger must fit before the question is asked
         yes = yield question._replace(rows=asked, reserve=release)
+        if self.published:
+            agents.own = agents.own | (asked & ~yes.refused)
         return (yield release._replace(rows=yes.said))
 
     def _question(self, agents: Agents) -> Asks:
@@ -291,7 +295,8 @@ class IPPADMM(PPADMM):
         """Eqs. (13)-(15)."""
         noise, m, share = agents.plan.noise, agents.convexity, self.noise_share
         level = agents.plan.regularisation, self.settings.loss_clip, float(self.settings.gate_threshold)
-        own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *noise.gate
+        gate = *noise.gate[:2], np.where(agents.own, 0.0, noise.gate.epsilon)
+        own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *gate
         return agents.ask(PublishedComparison, *own, noise_share=share)
 
     def _broadcast(self, agents: Agents) -> Asks:

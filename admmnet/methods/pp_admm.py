@@ -6,6 +6,7 @@ docs/methods.md, sec. 2 eqs. (5)-(14) as published; sec. 5 eqs. (16)-(21) proven
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ from admmnet.methods.consensus import RADIUS, ConsensusMethod, balanced_convexit
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy import published
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import Calibrated, Draft, Target, calibrate
+from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.published import EPSILON3_SHARE
 from admmnet.settings import about
@@ -136,7 +137,7 @@ class PerturbedConsensus(ConsensusMethod):
         n, share = self.facts.counts[agent], self.share(agent)
         return own.calibrated(self._calibrated(target, n, own.convexity, share, counted))
 
-    def _calibrate(self, target: Target, *alike: Any) -> Calibrated[Any]:
+    def _calibrate(self, target: Target, *alike: Any) -> Draft[Any]:
         return calibrate(partial(self.draft, *alike), target)
 
     def draft(self, records: int, m: float, share: float, counted: float | None, rho: float) -> Draft[Any] | None:
@@ -262,7 +263,7 @@ class PublishedRule:
         kinds = list(dict.fromkeys(self._kind(i) for i in sorted(graph)))
         self.regularisation, self._found = self._settle(kinds, None if asked == "auto" else float(asked))
 
-    def found(self, agent: int) -> Calibrated[PerturbedNoise]:
+    def found(self, agent: int) -> Draft[PerturbedNoise]:
         """Noise of an agent."""
         return self._found[self._kind(agent)]
 
@@ -271,7 +272,7 @@ class PublishedRule:
         target = Target(*settings.budget_of(agent), str(settings.accountant), form="published")
         return Alike(facts.counts[agent], facts.graph.degree(agent), target)
 
-    def _settle(self, kinds: list[Alike], asked: float | None) -> tuple[float, dict[Alike, Calibrated[PerturbedNoise]]]:
+    def _settle(self, kinds: list[Alike], asked: float | None) -> tuple[float, dict[Alike, Draft[PerturbedNoise]]]:
         """Raise lambda until it holds: the noise depends on it, and the least one on the noise."""
         weight = asked
         for _ in range(100):
@@ -284,12 +285,12 @@ class PublishedRule:
                 )
             settled = weight is not None and floor <= weight
             weight = floor if weight is None or floor > weight else weight
-            found = {kind: Calibrated(*self._draft(kind, part, weight), math.nan) for kind, part in parts.items()}
+            found = {kind: self._draft(kind, part, weight) for kind, part in parts.items()}
             if settled or all(self._kept(kind, found[kind]) for kind in kinds):
                 return weight, found
         raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
 
-    def _kept(self, kind: Alike, found: Calibrated[PerturbedNoise]) -> bool:
+    def _kept(self, kind: Alike, found: Draft[PerturbedNoise]) -> bool:
         return kind.target.accountant == "published" or kind.target.allows(kind.target.worst(found.charges))
 
     def _rho_total(self, kind: Alike, weight: float | None) -> float:
@@ -344,7 +345,7 @@ class PublishedRule:
         own = m, beta, part.sigma1, nothing, share, clip, 0.0
         question = PublishedComparison(nothing, *own, *gate, noise_share=method.noise_share)
         objective, first = question.cost(known)
-        _, later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK})))
+        _, later = replace(question, gate_epsilon=0.0).cost(known)
         (broadcast,) = PublishedBroadcast(*common, method.noise_share).cost(known)
         charges = [(first, 1), (later, rounds - 1), (objective, rounds), (broadcast, c)]
         noise = PerturbedNoise(part.sigma1, sigma2, m, gate)

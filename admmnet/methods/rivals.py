@@ -22,7 +22,7 @@ from admmnet.methods.consensus import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import ROUNDS, PerturbedConsensus
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
-from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, pure_epsilon
+from admmnet.privacy.calibrate import Draft, NothingFound, Target, pure_epsilon
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
 from admmnet.privacy.proven import LOGISTIC
@@ -110,7 +110,7 @@ class Rival(PerturbedConsensus):
         found = super().plan(agent, target)
         return replace(found, convexity=found.noise.convexity)
 
-    def _calibrate(self, target: Target, *alike: Any) -> Calibrated[Any]:
+    def _calibrate(self, target: Target, *alike: Any) -> Draft[Any]:
         if target.accountant == "published":
             rho = loose_rho(target.epsilon, target.delta)
             if not float(self.settings.inexact_share) * rho / self.releases > 0.0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -34,8 +34,8 @@ class Totals:
 
     Attributes
     ----------
-    rho, xi : float
-        Proven zCDP totals.
+    rho : float
+        Proven zCDP total.
     curve : ndarray of shape (601,)
         Proven Renyi curve at ``conversion.ORDERS``.
     mu_squared : float
@@ -58,7 +58,6 @@ class Totals:
     def __init__(self, method: str = "published") -> None:
         self.method = method
         self.rho = 0.0
-        self.xi = 0.0
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
         self.kappa = 0.0
@@ -85,16 +84,14 @@ class Totals:
     @np.errstate(all="ignore")  # whatever a method has set
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
-        masked = isinstance(event, DiscreteGaussian) and event.parts > 1
-        if isinstance(event, DiscreteGaussian) and event.parts > 1:
-            self.colluders = event.colluders if self.colluders is None else min(self.colluders, event.colluders)
+        if masked := isinstance(event, DiscreteGaussian) and event.parts > 1:
+            self.colluders = min(event.colluders, event.colluders if self.colluders is None else self.colluders)
         if masked or self.unmasked is not None:
             self.unmasked = copy(self.unmasked or self)
             self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)
         cost, claim = proven.cost(event), self.claim(event)
         self.alone = joined(self.alone, event, count, fresh=not self.rho)
         self.rho = _plus(self.rho, count * cost.rho)
-        self.xi = _plus(self.xi, count * cost.xi)
         before = self.mu_squared, self.curve
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
         self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
@@ -224,3 +221,37 @@ def grown(totals: Totals, event: Event) -> Totals:
     more = copy(totals)
     more.add(event)
     return more
+
+
+def added(parts: Sequence[Totals]) -> Totals:
+    """Proven costs of all parts: curves, mu^2 and kappa add up (docs/proofs.md, Theorem 5)."""
+    found = _joined(parts, np.sum)
+    if len(charged := [part for part in parts if part.rho]) == 1:
+        return found
+    claims = [part.rho_published for part in charged]
+    found.rho_published = None if None in claims else math.fsum(claim or 0.0 for claim in claims)
+    first, *others = [part.alone for part in parts if part.rho] or [None]
+    for other in others:
+        first = None if first is None or other is None else joined(first, other, 1, fresh=False)
+    found.alone = first  # steps of one kind on sampled batches have a reading of their own
+    return found
+
+
+def largest(parts: Sequence[Totals]) -> Totals:
+    """At least the cost of each part: the largest value at every order, mu^2 and kappa by themselves."""
+    return _joined(parts, np.max)
+
+
+def _joined(parts: Sequence[Totals], join: Callable[..., Any]) -> Totals:
+    parts = [part for part in parts if part.rho]
+    if len(parts) == 1:
+        return parts[0]  # what is alone has readings of its own
+    found = Totals("proven")
+    if not parts:
+        return found
+    for name in ("rho", "curve", "mu_squared", "kappa"):
+        setattr(found, name, join([getattr(part, name) for part in parts], axis=0))
+    if any(part.unmasked is not None for part in parts):
+        found.unmasked = _joined([part.unmasked or part for part in parts], join)
+        found.colluders = min(part.colluders for part in parts if part.colluders is not None)
+    return found

@@ -17,7 +17,7 @@ from admmnet.privacy.budget import SLACK, Charges, Totals
 from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.events import SubsampledGaussian
+from admmnet.privacy.events import Sampling, SubsampledGaussian
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.subsampled import epsilon_proven
 
@@ -33,18 +33,11 @@ class NothingFound(Exception):
 
 
 class Draft(NamedTuple, Generic[N]):
-    """What a method would do with a nominal budget: its own numbers, and all that they can charge."""
+    """What a method would do with a nominal budget: its own numbers, all that they can charge; rho once calibrated."""
 
     noise: N
     charges: Charges
-
-
-class Calibrated(NamedTuple, Generic[N]):
-    """The same of the largest nominal budget ``rho`` that keeps the promise."""
-
-    noise: N
-    charges: Charges
-    rho: float
+    rho: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -67,8 +60,8 @@ class Target:
 
     @property
     def order(self) -> int | None:
-        """The account's fixed order; None without account, and of one that adds up mu^2."""
-        return None if self.account is None else self.account.order
+        """Index of the account's fixed order; None without account, and of one that adds up mu^2."""
+        return None if self.account is None else self.account.place
 
     @property
     def kappa(self) -> float:
@@ -106,7 +99,7 @@ class Target:
     def _within(self, total: Totals) -> bool:
         """Whether totals stay in the rectangle of (mu^2, kappa): Theorems 5(b) and 19, (P11)."""
         guard = Filter.keeping(self.epsilon, self.delta, None, self.kappa)
-        return total.mu_squared <= guard.limit * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (1.0 + SLACK)
+        return total.mu_squared <= guard.most_added * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (1.0 + SLACK)
 
     def nominal_rho(self) -> float:
         """Return the largest zCDP budget that fits, eq. (P2), or what the published arithmetic takes, eq. (P4).
@@ -217,7 +210,7 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
 _BELOW = 1.0 - 1e-11
 
 
-def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: float | None = None) -> Calibrated[N]:
+def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: float | None = None) -> Draft[N]:
     """Noise of the largest nominal budget that keeps the promise, to 1e-10 relative and never above.
 
     Parameters
@@ -228,10 +221,6 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
         The promise. Under ``published`` its arithmetic alone decides rho.
     start : float, optional
         Where the search begins; by default at ``target.nominal_rho()``, or all the mu^2 that an account has left.
-
-    Returns
-    -------
-    Calibrated
 
     Raises
     ------
@@ -255,7 +244,7 @@ def calibrate(make: Callable[[float], Draft[N] | None], target: Target, start: f
     draft = make(rho)
     if draft is None:
         raise NothingFound
-    return Calibrated(*draft, rho)
+    return draft._replace(rho=rho)
 
 
 def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> float:
@@ -303,7 +292,7 @@ def noise_multiplier(
     delta: float,
     rate: float,
     steps: int,
-    sampling: str,
+    sampling: Sampling,
     reading: Callable[[SubsampledGaussian, float], float] = epsilon_proven,
 ) -> float:
     """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.

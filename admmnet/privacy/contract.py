@@ -94,7 +94,7 @@ class Contract:
     def restored(self, epsilon: float, totals: Totals) -> tuple[Contract, Totals]:
         """Contract of an account, and its totals, once all that its filter lets through up to an epsilon is spent."""
         promise = replace(cast("Promise", self.promise), epsilon=epsilon)
-        over = cast("Filter", self.account).raised(epsilon)
+        over = cast("Filter", self.account).raised(epsilon, promise.delta)
         return Contract(promise, over, over, covered=self.covered), over.used_up(totals)
 
     def most(self, *, alone: bool = False) -> Reading | None:
@@ -104,7 +104,7 @@ class Contract:
         """
         if self.promise is None or self.filter is None:
             return None
-        found = self.filter.most(alone=alone)
+        found = self.filter.most(self.promise.delta, alone=alone)
         promised = self.promise.accountant == "proven" and not alone and found.epsilon
         return found._replace(epsilon=self.promise.epsilon) if promised else found
 

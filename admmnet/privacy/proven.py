@@ -2,7 +2,7 @@
 
 Relation: replace-one, but for Gaussian steps on sampled batches (``events.relation_of``).
 
-Every event gets a Renyi curve on the grid of ``conversion.ORDERS`` and a valid pair (xi, rho) of zCDP.
+Every event gets a Renyi curve on the grid of ``conversion.ORDERS`` and a valid rho of zCDP.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ LOGISTIC = 1.4428
 
 
 class EventCost(NamedTuple):
-    """EventCost of one event: (xi, rho)-zCDP and the Renyi curve at ``conversion.ORDERS``."""
+    """Cost of one event: rho-zCDP and the Renyi curve at ``conversion.ORDERS``."""
 
     rho: float
-    xi: float
     curve: Vector
 
 
@@ -56,7 +55,7 @@ def cost(event: Event) -> EventCost:
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)
     curve.flags.writeable = False
-    return EventCost(rho, 0.0, curve)
+    return EventCost(rho, curve)
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:

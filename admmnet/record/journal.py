@@ -83,10 +83,9 @@ class Centred(Struct, tag="centred"):
 
 
 class Said(Struct, array_like=True, forbid_unknown_fields=True):
-    """Answers of an agent's door in a round, its marks afterwards, and the lines that its ledger is to have of it."""
+    """Answers of an agent's door in a round, and the lines that its ledger is to have of it."""
 
     answers: list[Answered]
-    marks: list[str] = []
     lines: bytes = b""
 
 

@@ -19,8 +19,7 @@ from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.network.account import Flow, Learned, extremes, learned
 from admmnet.privacy.network.shifts import STEPS
-from admmnet.privacy.network.trees import TreeFlow
-from admmnet.privacy.network.views import MOST_SETS, sets_of
+from admmnet.privacy.network.views import MOST_SETS, TreeFlow, sets_of
 from admmnet.record.forms import NetworkFigures
 from admmnet.record.journal import WENT_ON
 from admmnet.record.reader import Run

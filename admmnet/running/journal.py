@@ -50,7 +50,6 @@ Place = tuple[Path, int]
 class Past:
     """One agent as the journals have it."""
 
-    marks: frozenset[str] = frozenset()
     last: int = BEFORE
     """Last round that was written down."""
     answered: int = BEFORE
@@ -100,7 +99,7 @@ class Journal:
             self._places.setdefault(record.round, []).append(place)
             for agent, said in record.agents.items():
                 past = self.past.setdefault(agent, Past())
-                past.marks, past.last = past.marks | frozenset(said.marks), record.round
+                past.last = record.round
                 past.answered = record.round if said.answers else past.answered
                 past.ledger = past.ledger.then(said.lines)
         elif isinstance(record, Void):
@@ -147,7 +146,6 @@ class Journal:
         """Have doors note their answers from now on, and repeat those of rounds that are over."""
         for agent in agents:
             past = self.past.get(agent.id, Past())
-            agent.door.marks |= past.marks
             agent.door.outbox = Outbox(last=past.last)
             if agent.ledger.void is not None:
                 self.write(Cut(agent.id, *agent.ledger.void))
@@ -251,4 +249,4 @@ def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
 
 def _said(agent: Node) -> Said:
     assert agent.door.outbox is not None
-    return Said(agent.door.outbox.take(), sorted(agent.door.marks), agent.ledger.take())
+    return Said(agent.door.outbox.take(), agent.ledger.take())

@@ -22,10 +22,10 @@ from admmnet.data.sources import declared
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.rows import is_sparse
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.tasks import require_task
 from admmnet.record.encoding import Found, found_in
+from admmnet.solvers.accurate import is_sparse
 from admmnet.transport import World
 from admmnet.transport.collective import share
 from admmnet.transport.settings import NetworkSettings

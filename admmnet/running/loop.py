@@ -28,7 +28,7 @@ from admmnet.methods.blame import blaming
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.account import FolderBehind
-from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Journaled, Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
 from admmnet.record.journal import journals
@@ -261,17 +261,18 @@ def _nodes(
     durable = not plan.simulation and transport.world.lasting
     mine = len(transport.agents)
     how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
-    files = {i: LedgerFile(folder / run_folder.ledger_name(i, len(plan.graph)), **how) for i in transport.agents}
+    files = {i: folder / run_folder.ledger_name(i, len(plan.graph)) for i in transport.agents}
     resumed = plan.config.resume is not None
     if resumed and plan.config.seeded:  # it is begun again
         for file in files.values():
-            file.path.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
     alone = Journaled() if resumed and not plan.config.seeded else None  # of a method in one place, before any charge
     since = {i: alone if journal is None else journal.since(i) for i in files}
     nodes = list[Node]()
     try:
-        for i in transport.agents:
-            ledger, streams = _ledger(plan, files[i], i, since[i]), AgentStreams(i, plan.config.seed)
+        for i, file in files.items():
+            ledger = Ledger(file, _header(plan, i), account=plan.accounts.get(i), since=since[i], **how)
+            streams = AgentStreams(i, plan.config.seed)
             nodes.append(Node(i, Door(*plan.holders[i], plan.loss, ledger, streams, masks.get(i)), ledger))
         return nodes
     except FolderBehind:  # what was charged behind it nobody knows
@@ -280,12 +281,12 @@ def _nodes(
         raise
 
 
-def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -> Ledger:
+def _header(plan: Plan, agent: int) -> Header:
     settings, weight = plan.settings, plan.agents[agent].weight
     covered = plan.contracts[agent].covered
     released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
     taken = plan.prologue.taken
-    header = Header.of(
+    return Header.of(
         plan.contracts[agent],
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -300,4 +301,3 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Journaled | None) -
         encoding_from=None if taken is None else taken.digest,
         admmnet=__version__,
     )
-    return Ledger(file, header, account=plan.accounts.get(agent), since=since)

@@ -19,7 +19,7 @@ from admmnet.methods.agents import AgentPlan, Asks, Came, Contact, Mask, Said, T
 from admmnet.methods.base import Closing, Method
 from admmnet.methods.blame import asking, defined
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import shared_total
+from admmnet.privacy.ledger.form import total_line
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.types import Matrix, Vector
 
@@ -47,7 +47,7 @@ class Node:
         contract = self.ledger.contract
         if contract.promise is None or not contract.covered:
             return None
-        return shared_total(self.ledger.totals, contract)["epsilon_spent"]
+        return total_line(self.ledger.totals, contract).epsilon_spent
 
 
 class Party:

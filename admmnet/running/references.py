@@ -13,7 +13,6 @@ from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.rows import is_sparse
 from admmnet.holder.series.sdca import ExactPasses
 from admmnet.holder.series.simulation import run_series
 from admmnet.methods.consensus import PLAIN_REGULARISATION
@@ -22,7 +21,7 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.record.encoding import Found
 from admmnet.running.loading import KEPT, Loader
 from admmnet.running.plan import Plan
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.accurate import WIDE, is_sparse
 from admmnet.solvers.kernel import Kernel, chosen
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver

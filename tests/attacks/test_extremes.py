@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import networkx as nx
@@ -12,7 +11,7 @@ import pytest
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder
-from admmnet.holder.measurements import GammaMinimiser, HeldNorm
+from admmnet.holder.measurements import GammaMinimiser
 from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
@@ -69,15 +68,6 @@ EXTREMES: dict[str, Any] = {
 def test_extreme_series_are_refused_before_a_draw(name: str) -> None:
     with pytest.raises(RequestError):
         asked(EXTREMES[name])
-
-
-def test_a_mark_pays_for_no_threshold() -> None:
-    """Marks come from a journal; what is paid is what is held."""
-    question, guard = HeldNorm(np.zeros(D), np.zeros(D), 0.0, 0.1, 0.2), MemoryLedger(Contract())
-    own = door(guard)
-    own.marks |= {question.key}
-    own.answer(Ask(question), 0)
-    assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
 
 
 def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> None:

@@ -12,8 +12,7 @@ from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
-from admmnet.masking import Attempt
-from admmnet.masking.partners import partners_of
+from admmnet.masking import Attempt, partners_of
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.rng import AgentStreams
@@ -54,7 +53,7 @@ class Crew:
     def known(self, members: Iterable[int], number: int = 1) -> Known:
         """Public facts, the same of all agents."""
         attempt = Attempt(number, tuple(members), self.masks[0].colluders)
-        return Known(RECORDS, self.width, LOSS, frozenset(), attempt=attempt)
+        return Known(RECORDS, self.width, LOSS, attempt=attempt)
 
     def own_masks(self, colluder: int, members: Iterable[int], number: int = 1) -> Integers:
         """What a colluder knows of the masks of its partners: all that it would have added itself."""

@@ -29,7 +29,7 @@ from admmnet.types import Matrix
 from tests.planned import contract_for
 
 RECORDS, GRID = 40, 2.0**-40
-KNOWN = Known(RECORDS, 2, Logistic(), frozenset())
+KNOWN = Known(RECORDS, 2, Logistic())
 SENSITIVITY = GradientNorm(np.zeros(2), None, 1.0, 0.0).sensitivity(KNOWN)
 """Theorem 22."""
 

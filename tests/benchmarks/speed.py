@@ -264,7 +264,7 @@ def journal(asked: Asked) -> None:
             for number in range(50):
                 vectors = [stream.standard_normal(width).tobytes() for _ in range(5)]
                 heard = Heard(number - 1, dict(enumerate(vectors[1:], 1)))
-                record = Round(number, {0: Said([Answered(bytes(16), "<f8", vectors[0])], [], bytes(600))}, heard)
+                record = Round(number, {0: Said([Answered(bytes(16), "<f8", vectors[0])], bytes(600))}, heard)
                 begin = time.perf_counter()
                 own.write(record)
                 found.append(time.perf_counter() - begin)

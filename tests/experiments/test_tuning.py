@@ -17,9 +17,8 @@ from admmnet.experiments import CompareResult
 from admmnet.experiments.driver import best_of
 from admmnet.experiments.holdout import held_rows, hold_out, loader_of
 from admmnet.experiments.tasks import composed, tuning_cost
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, added
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
-from admmnet.privacy.together import added
 from admmnet.record.format import epsilon as figure
 from tests.command_runs import Admmnet
 from tests.people_runs import summary_of

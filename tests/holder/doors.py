@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.holder import Ask, Door, Holder
+from admmnet.holder import REFUSED, Ask, Door, Holder
+from admmnet.holder.door import answer_rows, said
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.measurements import (
     ColumnCounts,
@@ -131,6 +132,15 @@ def door_of(book: Book, kind: type[Holder] = Holder, asked: Any = None) -> Door:
 
 def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
     return door.answer(Ask(measurement, reserve), round)
+
+
+def answer_all(doors: Any, asks: Any, round: int, vectors: Any = None) -> list[Any]:
+    """Answers in the doors' order; an error in the place of a member is its own."""
+    carried, repeated = answer_rows(doors, asks, round, vectors)
+    found: dict[int, Any] = dict(repeated)
+    for part, one in carried:
+        found |= {place: one.failed.get(row) or said(part, one, row) for row, place in enumerate(part.places)}
+    return [found.get(place, REFUSED) for place in range(len(doors))]
 
 
 def _near(value: float) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Released, SimulatedHolder
-from admmnet.holder.door import answer_all, answer_rows
+from admmnet.holder.door import answer_rows
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.measurements import ColumnCounts, PerturbedMinimiser
 from admmnet.holder.outbox import Outbox
@@ -22,7 +23,7 @@ from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from tests.solvers.problems import problem
 
-from .doors import ASKED, COSTS, LOGISTIC, D
+from .doors import ASKED, COSTS, LOGISTIC, D, answer_all
 
 SIZES = (40, 33, 40, 40, 12, 40, 40, 33)
 REFUSES, FAR = 2, 5
@@ -33,7 +34,7 @@ class Noting(MemoryLedger):
     """A ledger in memory whose lines can be seen, and whose sum is never too much but for one member."""
 
     def __init__(self, *, refuses: bool = False) -> None:
-        super().__init__(Contract(filter=Filter(1e-5, 0.0) if refuses else None))
+        super().__init__(Contract(filter=Filter(None, 0.0) if refuses else None))
         self.lines: list[Any] = []
 
     def affords(self, events: Any) -> bool:
@@ -126,7 +127,7 @@ def test_a_block_that_affords_nothing_is_refused_as_one() -> None:
 
 def test_a_failure_is_one_members_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(solvers: Any, *asked: Any) -> list[Any]:
-        return [ArithmeticError("here") if k == 1 else np.zeros(D) for k in range(len(solvers))]
+        return [ArithmeticError("here") if k == 1 else SimpleNamespace(theta=np.zeros(D)) for k in range(len(solvers))]
 
     def failed(*args: Any) -> Any:
         raise ArithmeticError

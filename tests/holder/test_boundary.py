@@ -52,7 +52,7 @@ SIMULATED = {
 """Where records are declared to be a simulation's, once in each."""
 GROUND = "errors form_errors forms gone identity masking privacy registry rng settings solvers types"
 QUESTIONS = "holder.answers holder.encoding holder.known holder.measurements holder.problem.SINGLE_SITE_LOSSES"
-USED = "graph.simple masking.Attempt masking.partners privacy registry settings solvers.losses solvers.radius types"
+USED = "graph.simple masking.Attempt masking.masks privacy registry settings solvers.losses solvers.radius types"
 MAY_IMPORT = {
     "admmnet/holder/": f"holder {GROUND}".split(),
     "admmnet/methods/": f"methods {QUESTIONS} holder.series errors {USED}".split(),

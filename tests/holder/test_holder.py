@@ -15,7 +15,7 @@ from scipy import sparse
 from admmnet import RequestError, RunConfig, run
 from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
-from admmnet.holder.rows import row_slack
+from admmnet.holder.problem import row_slack
 from admmnet.running.plan import Plan
 from admmnet.solvers.accurate import MANY, WIDE
 from admmnet.solvers.losses import get_loss
@@ -116,6 +116,8 @@ def test_members_have_one_width_and_one_loss() -> None:
 def test_tasks_that_there_are_not_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(RequestError, match=r"must be (one of|a whole number)"):
         Holder(rows(), np.zeros(12), **settings)
+    plain = Holder(rows(), labels())
+    assert (plain.task, plain.classes, plain.bounded, plain.unit, plain.dependent) == ("binary", 2, False, False, False)
 
 
 # what is taken

@@ -13,7 +13,7 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.holder.answers import NO, REFUSED, Ask, Part, Released
-from admmnet.holder.door import Door, answer_all
+from admmnet.holder.door import Door
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.outbox import Answered, Outbox, question_hashes
 from admmnet.masking import Attempt
@@ -23,7 +23,7 @@ from admmnet.privacy.events import NoRecords
 from admmnet.running.party import Node, Party
 from admmnet.types import BEFORE
 
-from .doors import ASKED, CENTRE, COSTS, Book, D, ask, door_of
+from .doors import ASKED, CENTRE, COSTS, Book, D, answer_all, ask, door_of
 
 ONE, OTHER = (NoisyGradient(np.full(D, value), 1.0) for value in (0.0, 1.0))
 VALUES: list[Any] = [np.array([1.5, -0.0]), np.array([2**62, -1]), True]
@@ -66,6 +66,28 @@ def test_questions_come_in_their_order() -> None:
     swapped = Outbox(said, last=3)
     assert [swapped.repeated(3, question, *hashed(question)) for question in (OTHER, OTHER)] == [REFUSED] * 2
     assert swapped.silent(3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_an_outbox_says_each_draw_is_charged_before(seed: int) -> None:
+    """So it is not in the trusted base."""
+    rng, door = np.random.default_rng(seed), door_of(book := Book())
+
+    class Lying(Outbox):
+        known = silent = lambda self, round: bool(rng.random() < 0.5)
+
+        def repeated(self, round: int, question: Any, hashed: bytes) -> Any:
+            return (NO, REFUSED, Released(np.ones(D), question))[rng.integers(3)]
+
+    door.outbox, drawn = Lying(), 0
+    for round, name in enumerate(rng.choice(["objective", "output", "gradient", "joining gate", "held gate"], 60)):
+        start, cost = len(book.log), list(COSTS[name])
+        ask(door, ASKED[name], round=round)
+        own = book.log[start:]
+        if any(isinstance(one, str) and one.startswith("draw") for one in own):
+            drawn += 1
+            assert own[: len(cost)] == cost
+    assert 20 < drawn < 40
 
 
 @pytest.mark.parametrize(

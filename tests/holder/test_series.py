@@ -1,8 +1,7 @@
-"""Series of the single-site methods behind the door: paid for once, resumed from what is kept alone, then over."""
+"""Series of the single-site methods behind the door: paid for once, then over."""
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,29 +75,23 @@ def theta_of(answer: Answer) -> Vector:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_epochs_are_the_series_go_on_from_what_is_kept_alone_and_are_paid_for_by_the_first(name: str) -> None:
+def test_epochs_are_the_series_and_are_paid_for_by_the_first(name: str) -> None:
     series, epochs = ALL[name]
     streams, problem = AgentStreams(0, 3), SimulatedHolder(*records()).problem(LOGISTIC, LAM)
     whole = run_series(series, problem, streams[Purpose.BATCH], streams[Purpose.OBJECTIVE])
-    one, two = door(guard=(guard := Recorded())), door()
+    at = door(guard=(guard := Recorded()))
     for _ in range(epochs):
-        answers = theta_of(asked(one, series)), theta_of(asked(two, series))
-        np.testing.assert_array_equal(*answers)
-        # what is left of the other door is its progress, arrays and numbers, and the place of its streams
-        (progress,) = two.secret.kept.values()
-        assert isinstance(progress.step, int)
-        two.secret.kept[series.key] = copy.deepcopy(progress)
-        two.secret.running.clear()
-        last = answers[0].copy()
-        answers[0][:] = 0.0  # a model is a copy: the next epoch starts from what is kept
+        answer = theta_of(asked(at, series))
+        last = answer.copy()
+        answer[:] = 0.0  # a model is a copy: the next epoch starts from what is kept
     np.testing.assert_array_equal(last, series.model(whole))
-    for at in (one, two, one):
+    for _ in range(2):
         assert asked(at, series) is NO
-    assert guard.charged == [series.event(Known(N, D, LOGISTIC, frozenset(), simulated=True))]
+    assert guard.charged == [series.event(Known(N, D, LOGISTIC, simulated=True))]
 
 
 def test_events_say_what_the_steps_are() -> None:
-    known = Known(N, D, LOGISTIC, frozenset(), unit=True)
+    known = Known(N, D, LOGISTIC, unit=True)
     dual, noisy = DualSteps(LAM, 6, 0.3, 0.8, 13), DualSteps(LAM, 6, 0.3, 0.8, 13, dual_noise=True)
     descent = GradientSteps(LAM, 6, 0.5, 13, "fixed", 1.0, 0.8)
     expected = {
@@ -136,7 +129,7 @@ def test_series_of_other_settings_are_other_series() -> None:
 
 def limited(series: Series, *, account: bool = False) -> MemoryLedger:
     """Guard of a plan of this series: counts its steps, or as an account at one order."""
-    charges = ((series.event(Known(N, D, LOGISTIC, frozenset())), 1),)
+    charges = ((series.event(Known(N, D, LOGISTIC)), 1),)
     worst, delta = Totals.of(charges, "proven"), 1e-5
     epsilon = renyi_epsilon(worst.curve, delta)
     found = Filter.of(epsilon, delta, worst, account=account)

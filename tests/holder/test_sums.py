@@ -51,7 +51,7 @@ def holder(task: LabelKind, X: Any, y: Vector) -> Holder:
 
 def known(loss: Loss, task: LabelKind, records: int = N) -> Known:
     classes = K if task == "classes" else 2
-    return Known(records, D, loss, frozenset(), task=task, classes=classes, bounded=task == "real")
+    return Known(records, D, loss, task=task, classes=classes, bounded=task == "real")
 
 
 def door(loss: Loss, task: LabelKind, book: Book, *, sparse: bool = False) -> Door:

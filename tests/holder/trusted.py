@@ -11,10 +11,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "simulation")} | {
-    *(f"solvers/blocks/{name}.py" for name in ("curvature", "steps"))
+    "holder/outbox.py",
+    *(f"solvers/blocks/{name}.py" for name in ("curvature", "steps")),
 }
 """Steps of methods whose cost is `Unprotected` whatever they do, series without a door, functions of numbers that have
-noise already, and directions of steps to points that are certified."""
+noise already, answers that have left, and directions of steps to points that are certified."""
 FOLDERS = {
     ".": "forms rng",
     "config": "modes",
@@ -23,7 +24,7 @@ FOLDERS = {
     "holder/series": "*",
     "masking": "*",
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
-    "privacy/ledger": "account audit checks file form lines lock",
+    "privacy/ledger": "account audit checks file form lines",
     "running": "attempts entrance loading loop plan rounds",
     "solvers": "_kernel.c accurate certificate kernel losses newton radius",
     "solvers/blocks": "*",

@@ -11,6 +11,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig, read_run
 from admmnet.cli import run_command_line
@@ -22,11 +23,11 @@ from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import AboveThreshold, Gaussian, NoRecords
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
-from admmnet.privacy.ledger.form import Header
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import AgentStreams
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import contract_of
+from tests.privacy.accounts import header_of
 
 from .recording import SIZE, charges
 from .recording import play as recorded
@@ -45,9 +46,9 @@ def ending_after(releases: float, questions: float = 0.0) -> Callable[..., Contr
         often = [count if isinstance(event, NoRecords) else releases for event, count in charges]
         if questions:
             often[-1] = questions
-        order = contract.filter.order
+        order = contract.filter.place
         cost = [Totals.of([(event, 1)], contract.form).at(order) for event, _ in charges]
-        return replace(contract, filter=replace(contract.filter, limit=float(np.dot(often, cost))))
+        return replace(contract, filter=structs.replace(contract.filter, limit=float(np.dot(often, cost))))
 
     return ended
 
@@ -111,9 +112,8 @@ def lone(folder: Path, threshold: float, releases: float, questions: float) -> P
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     holder = SimulatedHolder(X / np.linalg.norm(X, axis=1, keepdims=True), np.sign(stream.standard_normal(80)))
-    who = {"agent": 0, "neighbours": (1,), "records": 80, "algorithm": "ipp-admm", "noise": "seeded"}
-    header = Header.of(contract, **who, preprocessing="x", admmnet="0", mode="simulation")
-    ledger = Ledger(LedgerFile(folder / "agent-000.jsonl", durable=False), header)
+    header = header_of(contract=contract, records=80, algorithm="ipp-admm")
+    ledger = Ledger(folder / "agent-000.jsonl", header, durable=False)
     return Party(method, {0: plan}, [Node(0, Door(holder, 0, method.loss, ledger, AgentStreams(0, 1)), ledger)])
 
 

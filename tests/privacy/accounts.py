@@ -83,5 +83,5 @@ def spend(account: AccountFile, part: float) -> None:
 def opened_order(place: Place) -> int:
     limit = audit.read(place.file(0), account=True).contract.account
     assert limit is not None
-    assert limit.order is not None
-    return limit.order
+    assert limit.place is not None
+    return limit.place

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
@@ -19,7 +20,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import Planned
@@ -60,7 +61,7 @@ def under(charges: Charges, epsilon: float = 1.0, accountant: str = "published",
 
 def limited(limit: Filter, form: str = "published") -> Contract:
     """Contract of a limit that keeps epsilon 1."""
-    return Contract(Promise(1.0, limit.delta), limit, form=form)
+    return Contract(Promise(1.0, 1e-4), limit, form=form)
 
 
 HEADER = header_of(noise_of(PP).contract)
@@ -70,7 +71,7 @@ def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: boo
     """Ledger of an honest run."""
     noise = noise_of(setting)
     path.unlink(missing_ok=True)
-    ledger = Ledger(LedgerFile(path, durable=False), header_of(noise.contract, setting.algorithm))
+    ledger = Ledger(path, header_of(noise.contract, setting.algorithm), durable=False)
     for round_ in range(rounds):
         ledger.charge(round_, noise.objective, *noise.gate[(round_ > 0) :][:1])
         if not noise.gate or round_ != 1:
@@ -128,5 +129,7 @@ def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
     for round_, event in events:
         totals = grown(totals, event)
         lines.append(builtins(event_line(round_, event, totals, contract)))
-    lines.append({"kind": "end", "events": len(events), "total": total_line(totals, contract), "previous": ""})
+    lines.append(
+        {"kind": "end", "events": len(events), "total": to_builtins(total_line(totals, contract)), "previous": ""}
+    )
     return chained(lines)

@@ -24,7 +24,7 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
 from tests.command_runs import Admmnet
@@ -256,8 +256,8 @@ def test_what_a_run_overspent_is_told_though_a_later_one_may_spend_more(charges:
     account = started(tmp_path, header_of(limit))
     account.filter = limit
     for _ in range(charges):
-        account.charge(0, Gaussian((0.6 * limit.limit) ** 0.5, 1.0))
-    more = limit.raised(3.0)
+        account.charge(0, Gaussian((0.6 * limit.most_added) ** 0.5, 1.0))
+    more = limit.raised(3.0, 1e-4)
     account.begin(header_of(contract=Contract(Promise(3.0, 1e-4), more, more)))
     account.filter = more
     account.charge(0, Gaussian(1e-3, 1.0))
@@ -289,7 +289,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_ledger_that_is_not_what_was_written_takes_no_charge(fault: str, kept: bool, tmp_path: Path) -> None:
     spoil, how = FAULTS[fault]
     path = tmp_path / "agent-000.jsonl"
-    ledger = Ledger(LedgerFile(path, durable=False, kept=kept), HEADER)
+    ledger = Ledger(path, HEADER, durable=False, kept=kept)
     ledger.commit()
     spoil(path)
     if fault == "deleted" and not kept:
@@ -373,7 +373,7 @@ def open_files() -> set[str]:
 @pytest.mark.parametrize("kept", [True, False])
 def test_ledgers_of_few_agents_stay_open_and_need_nothing_more(kept: bool, tmp_path: Path) -> None:
     """Who uses up a process's descriptors does not keep it from charging, and is told where many agents need them."""
-    ledger = Ledger(LedgerFile(tmp_path / "agent-000.jsonl", durable=True, kept=kept), HEADER)
+    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, durable=True, kept=kept)
     assert (str(ledger.path) in open_files()) is kept
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ledger.charge(0, Gaussian(1e-3, 1.0))

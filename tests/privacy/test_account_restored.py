@@ -40,13 +40,13 @@ def test_what_a_filter_had_left_is_spent_once(kind: str, place: Place, admmnet: 
     assert (found.count, found.runs) == (before.count, before.runs)
     filter, spent = found.contract.account, found.totals
     assert filter is not None
-    assert filter.limit == Filter.keeping(1.0, filter.delta, filter.order, filter.kappa).limit
-    assert (spent.mu_squared if filter.order is None else spent.curve[filter.order]) == filter.limit
+    assert filter.limit == Filter.keeping(1.0, 1e-4, filter.place, filter.kappa).limit
+    assert (spent.mu_squared if filter.place is None else spent.curve[filter.place]) == filter.limit
     assert filter.order is not None or spent.kappa == max(filter.kappa, before.totals.kappa)
     assert math.isclose(found.total()["epsilon_spent"] or 0.0, 1.0, rel_tol=1e-3)
     if kind == "masked":
         assert spent.unmasked is not None
-        assert spent.unmasked.mu_squared == filter.parts * filter.limit
+        assert spent.unmasked.mu_squared == filter.parts * filter.most_added
     for epsilon in (1.0, 0.5):
         restore(place.account, 0, epsilon)
         assert place.file().read_bytes() == whole

@@ -59,7 +59,8 @@ def test_totals_go_on_over_runs(kind: str, place: Place, monkeypatch: pytest.Mon
             assert account.epsilon_proven(1e-4) <= epsilon
             assert limit is not None
             assert limit.gaussian is (kind == "mu^2")
-            assert (1.0 - 1e-9 if kind == "order" else 0.998) <= account.at(limit.order) / limit.limit <= 1.0 + 1e-12
+            used = account.at(limit.place) / limit.most_added
+            assert (1.0 - 1e-9 if kind == "order" else 0.998) <= used <= 1.0 + 1e-12
             shown = result.summary["per_agent"][i]["account_epsilon_spent"]
             assert shown == audit.read(place.file(i), account=True).total()["epsilon_spent"]
         spent = max(row["account_epsilon_spent"] for row in result.summary["per_agent"])

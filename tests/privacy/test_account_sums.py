@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, added, largest
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, SubsampledGaussian
-from admmnet.privacy.together import added, largest
 from tests.command_runs import Admmnet
 
 from .accounts import Place
@@ -24,7 +23,7 @@ EVENTS: tuple[Event, ...] = (
     DiscreteGaussian(1.0, 30.0, 2.0**-6, 3, agents=5, colluders=1),
     Laplace(1.0, 15.0),
 )
-FIGURES = ("rho", "xi", "curve", "mu_squared", "kappa")
+FIGURES = ("rho", "curve", "mu_squared", "kappa")
 
 
 def of(*events: Event, form: str = "proven") -> Totals:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import RunConfig
 from admmnet.forms import encode
@@ -248,7 +248,7 @@ def test_a_limit_is_that_of_the_budget(path: Path) -> None:
     for order in (None, 300):
         limit = Filter.keeping(1.0, 1e-4, order)
         for times, fits in ((1.0, True), (0.9, True), (1.0 + 1e-6, False), (50.0, False)):
-            header = header_of(limited(replace(limit, limit=times * limit.limit)))
+            header = header_of(limited(structs.replace(limit, limit=times * limit.most_added)))
             told = forged(header, [(0, one)])
             assert fails(path, told) is not fits
             assert fits or "its filter lets through more than the budget's epsilon, 1.0" in fault(path, told)

@@ -41,7 +41,6 @@ def test_totals_are_the_sums_of_their_events_in_any_order(order: tuple[int, ...]
     for total in (one, many, plus):
         assert total.unmasked is not None
         assert total.colluders == 1, "the least, up to which all of it holds"
-        assert total.xi == 0.0
         assert total.rho_published is None
         for seen, kinds in (
             (total, events),
@@ -108,5 +107,5 @@ def test_nothing_is_nothing_and_small_costs_are_something() -> None:
         for one, other in ((more, total), *([(more.unmasked, masked)] if masked else [])):
             assert one is not None
             np.testing.assert_array_equal(one.curve, other.curve)
-            named = ("rho", "xi", "mu_squared", "kappa", "draws", "rho_published", "alone", "colluders")
+            named = ("rho", "mu_squared", "kappa", "draws", "rho_published", "alone", "colluders")
             assert [getattr(one, name) for name in named] == [getattr(other, name) for name in named]

@@ -191,13 +191,13 @@ FORMS = [
 @pytest.mark.parametrize("setting", FORMS, ids=["objective", "output", "dvp", "m-admm", "r-admm"])
 def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
     limit = Filter.keeping(1.0, 1e-4, best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4))
-    assert limit.order is not None
+    assert limit.place is not None
     fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), limit)
     for part in (0.1, 0.9):
         spent = Totals.of([(Gaussian(math.sqrt(2 * part * nominal_rho(1.0, 1e-4)), 1.0), 1)], "proven")
         noise = calibrated(7000, 0.5, 1.0, 1e-4, setting, spent, limit)
-        together = float(spent.curve[limit.order] + noise.worst_case.curve[limit.order])
-        assert 1.0 - 1e-9 <= together / allowance(limit.order, 1.0, 1e-4) <= 1.0
+        together = float(spent.curve[limit.place] + noise.worst_case.curve[limit.place])
+        assert 1.0 - 1e-9 <= together / allowance(limit.place, 1.0, 1e-4) <= 1.0
         assert noise.contract.account == limit
         assert limit.affords(spent.plus(event for event, count in noise.charges for _ in range(count)), ())
         if setting.algorithm == "ipp-admm":  # of the others, pure epsilon costs less than its rho says

@@ -123,7 +123,7 @@ def test_values_that_are_no_parameters_are_refused(event: Event) -> None:
         (FULL[4], {"dimension": 2**53 + 1}, "dimension: expected a whole number"),
         (FULL[0], {"noise_share": 1.5}, "noise_share: expected a number of at most 1.0; it is 1.5"),
         (FULL[6], {"rate": 1.5}, "rate: expected a number of at most 1.0; it is 1.5"),
-        (FULL[6], {"sampling": "odd"}, "sampling must be one of poisson, shown, shuffled, fixed"),
+        (FULL[6], {"sampling": "odd"}, "sampling: Invalid enum value 'odd'"),
         (FULL[1], {"objective_sigma": None}, "together"),
         (FULL[1], {"objective_sensitivity": None}, "together"),
         (FULL[7], {"grid": 1e-9}, "grid must be a power of two"),

@@ -78,12 +78,12 @@ def test_a_currency_is_chosen_by_what_suits_its_plan(epsilon: float) -> None:
     assert counted.steps.steps == 40
     account = Filter.of(epsilon, 1e-4, steps, account=True)
     at = epsilon_at_orders(steps.curve, 1e-4)
-    assert account.order is not None
-    assert at[account.order] == np.min(at)
+    assert account.place is not None
+    assert at[account.place] == np.min(at)
     alone = Totals.of([(Laplace(0.99 * epsilon, 1.0), 1)], "proven")  # a pure epsilon costs less by a high order
     assert Filter.of(epsilon, 1e-4, alone).order is not None
     nothing = Filter.of(epsilon, 1e-4, Totals())
-    assert (nothing.limit, nothing.draws, nothing.most().epsilon) == (0.0, 0, 0.0)
+    assert (nothing.limit, nothing.draws, nothing.most(1e-4).epsilon) == (0.0, 0, 0.0)
     assert nothing.affords(Totals(), (NoRecords(),))
     assert not nothing.affords(Totals(), (gaussian(1e-9),))
 
@@ -194,7 +194,7 @@ LIMITS = pytest.mark.parametrize(
 
 def share(limit: Filter, part: float) -> tuple[Totals, Event]:
     """Totals of one charge that takes ``part`` of a limit, and that charge."""
-    rho = part * limit.limit / (2.0 if limit.alpha is None else limit.alpha)
+    rho = part * limit.most_added / (limit.order or 2.0)
     event = Gaussian(math.sqrt(2.0 * rho), 1.0)
     return Totals.of([(event, 1)], "proven"), event
 
@@ -216,9 +216,9 @@ def test_a_limit_is_filled_whatever_the_rounding_and_costs_what_was_promised(lim
         assert limit.affords(spent, ()) is fits, part
     spent, _ = share(limit, 1.0)
     assert spent.epsilon_proven(1e-4) <= 1.0 + 1e-9
-    assert limit.most().epsilon == pytest.approx(1.0, rel=1e-9)
-    assert limit.most().rho == (pytest.approx(spent.rho, rel=1e-12) if limit.order is None else None)
-    assert limit.raised(2.0).most().epsilon == pytest.approx(2.0, rel=1e-9)
+    assert limit.most(1e-4).epsilon == pytest.approx(1.0, rel=1e-9)
+    assert limit.most(1e-4).rho == (pytest.approx(spent.rho, rel=1e-12) if limit.order is None else None)
+    assert limit.raised(2.0, 1e-4).most(1e-4).epsilon == pytest.approx(2.0, rel=1e-9)
 
 
 @LIMITS
@@ -293,15 +293,15 @@ def test_alone_a_masked_sum_comes_to_so_many_parts_of_the_limit(agents: int, col
     limit = Filter.of(5.0, 1e-4, spent, parts)
     assert limit.affords(spent, ())
     assert not limit.affords(spent.plus([replace(event, sensitivity=2.0)] * 50), ())
-    apart = DiscreteGaussian(1.5 * math.sqrt(0.5 * limit.limit), 1.5, 2.0**-42, 50, 3 * agents, colluders)
+    apart = DiscreteGaussian(1.5 * math.sqrt(0.5 * limit.most_added), 1.5, 2.0**-42, 50, 3 * agents, colluders)
     assert Filter.keeping(5.0, 1e-4, None, limit.kappa, 3 * agents).affords(Totals("proven"), (apart,))
     assert not limit.affords(Totals("proven"), (apart,)), "the limit if all collude is that of fewer parts"
     every, one = (Contract(Promise(5.0, 1e-4, colluders=colluders), limit).most(alone=alone) for alone in (False, True))
     assert every is not None
     assert one is not None
     assert every.epsilon == 5.0
-    near = discrete_epsilon(math.sqrt(parts * limit.limit), limit.kappa, 1e-4)
-    assert one.epsilon == pytest.approx(min(near, epsilon_of(0.5 * parts * limit.limit * ORDERS, 1e-4)), rel=1e-12)
+    near = discrete_epsilon(math.sqrt(parts * limit.most_added), limit.kappa, 1e-4)
+    assert one.epsilon == pytest.approx(min(near, epsilon_of(0.5 * parts * limit.most_added * ORDERS, 1e-4)), rel=1e-12)
     # kappa is fixed so that (P5) is finite, where the noise is as close to Gaussian as that takes
     part = most_excess(5.0, 1e-4)
     reached = discrete_epsilon(math.sqrt(parts) * discrete_mu(5.0, 1e-4, part), 0.0, 1e-4)

@@ -18,7 +18,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import ChainFile
 
@@ -45,7 +45,7 @@ HEADER_LINE = (
 
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
-    return Ledger(LedgerFile(path, durable=False), HEADER)
+    return Ledger(path, HEADER, durable=False)
 
 
 def number(value: float | None) -> str:
@@ -131,10 +131,10 @@ def test_a_refusal_is_for_good(ledger: Ledger, path: Path) -> None:
 def test_an_existing_file_is_never_touched(path: Path) -> None:
     path.write_bytes(b"precious")
     with pytest.raises(RequestError, match=r"cannot create the ledger .*agent-000\.jsonl: File exists"):
-        Ledger(LedgerFile(path, durable=False), HEADER)
+        Ledger(path, HEADER, durable=False)
     assert path.read_bytes() == b"precious"
     with pytest.raises(RequestError, match="cannot create the ledger"):
-        Ledger(LedgerFile(path.parent / "missing" / path.name, durable=True), HEADER)
+        Ledger(path.parent / "missing" / path.name, HEADER, durable=True)
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -152,7 +152,7 @@ def test_commit_waits_for_the_disk_in_private_runs(path: Path, durable: bool, mo
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    ledger = Ledger(LedgerFile(path, durable=durable), HEADER)
+    ledger = Ledger(path, HEADER, durable=durable)
     assert folders == ([str(path.parent)] if durable else []), "the new file's name reaches the disk too"
     for round_ in range(3):
         ledger.charge(round_, *ROUND)
@@ -228,5 +228,5 @@ def test_a_disk_that_cannot_sync_ends_the_run_and_is_asked_again(path: Path, mon
     path.unlink()
     number = errno.ENOSPC
     with pytest.raises(RunError, match=r"cannot write the ledger .*free some space"):
-        Ledger(LedgerFile(path, durable=True), HEADER)
+        Ledger(path, HEADER, durable=True)
     assert list(path.parent.iterdir()) == []

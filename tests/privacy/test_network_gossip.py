@@ -25,15 +25,19 @@ from admmnet.privacy.discrete import discrete_epsilon, excess
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.account import extremes, learned
-from admmnet.privacy.network.linear import information
-from admmnet.privacy.network.shifts import GossipFlow, bound, shifted
-from admmnet.privacy.network.trees import TreeFlow
-from admmnet.privacy.network.views import View, components, sets_of, view_of
+from admmnet.privacy.network.shifts import MARGIN, GossipFlow, _arrays, _cost, information, shifted
+from admmnet.privacy.network.views import TreeFlow, View, components, sets_of, view_of
 from admmnet.running.closing import whole_steps
 from admmnet.types import Matrix, Vector
 
 T, WIDTH, RECORDS, CLIP = 6, 3, 12, 0.3
 GRAPHS = ("ring:7", "regular:8:3", "path:5")
+
+
+def bound(flow: GossipFlow, view: View, agent: int, rests: Matrix) -> tuple[float, Matrix]:
+    """Eq. (N5) for any choice of rests, shape (T, N): mu and the shifts."""
+    mu, found = _cost(flow, _arrays(flow, [(view, agent)]), rests[None])
+    return float(mu[0]) * MARGIN, found[0]
 
 
 def graph_of(spec: str) -> Graph:

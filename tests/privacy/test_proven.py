@@ -47,9 +47,9 @@ def objective(kappa: float, rho0: float, n: int = 1000) -> ObjectivePerturbation
 @pytest.mark.parametrize("sigma", [1e-3, 1.0, 1e6])
 def test_gaussian_curve_is_exact(sigma: float) -> None:
     for event in (Gaussian(0.25, sigma), DiscreteGaussian(0.25, sigma, 2.0**-40, 1)):
-        rho, xi, curve = cost(event)
+        rho, curve = cost(event)
         assert rho == gaussian_rho(0.25, sigma) == pytest.approx(0.25**2 / (2.0 * sigma**2), rel=1e-14, abs=0.0)
-        assert (xi, gaussian_mu_squared(event)) == (0.0, 2.0 * rho)
+        assert gaussian_mu_squared(event) == 2.0 * rho
         np.testing.assert_allclose(curve, ORDERS * 0.25**2 / (2.0 * sigma**2), rtol=1e-14)
     parts = DiscreteGaussian(0.25, sigma, 2.0**-40, 1, 5, 2)
     assert cost(parts).rho == math.nextafter(rho, math.inf), "(P12): more than several parts add"
@@ -83,9 +83,8 @@ def test_the_ledgers_rho_covers_the_curve(rho0: float) -> None:
     nearest = 0.0
     for kappa in KAPPAS:
         event = objective(kappa, rho0)
-        rho, xi, curve = cost(event)
+        rho, curve = cost(event)
         k = event.curvature / (event.records * event.convexity)
-        assert xi == 0.0
         assert rho == pytest.approx(event.sensitivity**2 / (2.0 * event.sigma**2) + 2.6 * k * k, rel=1e-14, abs=0.0)
         assert np.all(curve <= ORDERS * rho * (1.0 + 1e-12)), kappa
         nearest = max(nearest, float(np.max((curve - ORDERS * rho0) / ORDERS)) / (2.6 * k * k))
@@ -193,8 +192,8 @@ def test_every_pure_event_has_it() -> None:
 
 
 def test_unprotected_releases_cost_everything_and_shared_curves_cannot_be_written() -> None:
-    rho, xi, curve = cost(Unprotected())
-    assert (rho, xi) == (math.inf, 0.0)
+    rho, curve = cost(Unprotected())
+    assert rho == math.inf
     assert np.all(np.isinf(curve))
     for event in (Gaussian(1.0, 2.0), Laplace(1.0, 2.0), objective(0.1, 0.1), Unprotected()):
         with pytest.raises(ValueError, match="read-only"):

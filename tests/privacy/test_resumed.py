@@ -16,7 +16,7 @@ from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, N
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit, checks
 from admmnet.privacy.ledger.account import AccountFile, FolderBehind
-from admmnet.privacy.ledger.file import Journaled, Ledger, LedgerFile
+from admmnet.privacy.ledger.file import Journaled, Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import contract_for
@@ -39,7 +39,7 @@ HEADER = header_for(((EVENT, 20),))
 
 
 def ledger_at(path: Path, header: Header = HEADER, **words: object) -> Ledger:
-    return Ledger(LedgerFile(path, durable=False), header, **words)  # type: ignore[arg-type]
+    return Ledger(path, header, durable=False, **words)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -258,8 +258,7 @@ def test_a_resumption_takes_no_memory_for_what_is_there(spanned: bool, tmp_path:
     tracemalloc.start()
     try:
         account = AccountFile(tmp_path, 0, 70, 1.0, 1e-4, since=began, alone=True) if spanned else None
-        file = LedgerFile(path, durable=False, alone=True)
-        ledger = Ledger(file, header, account=account, since=journaled)
+        ledger = Ledger(path, header, account=account, since=journaled, durable=False, alone=True)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import moments, subsampled
 from admmnet.privacy.calibrate import noise_multiplier
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
-from admmnet.privacy.events import SAMPLINGS, SubsampledGaussian
+from admmnet.privacy.events import Sampling, SubsampledGaussian
 from admmnet.types import Vector
 
 READ: dict[str, Callable[[SubsampledGaussian, float], float]] = {
@@ -30,11 +31,11 @@ TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 # calibration
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", get_args(Sampling))
 @pytest.mark.parametrize("reading", ["rdp", "pld"])
 @pytest.mark.parametrize(("epsilon", "delta", "rate", "steps"), [(1.0, 1e-5, 0.01, 500), (0.3, 1e-6, 1.0, 50)])
 def test_calibrated_noise_fits_and_one_percent_less_does_not(
-    reading: str, epsilon: float, delta: float, rate: float, steps: int, sampling: str
+    reading: str, epsilon: float, delta: float, rate: float, steps: int, sampling: Sampling
 ) -> None:
     sigma = noise_multiplier(epsilon, delta, rate, steps, sampling, READ[reading])
     at = [READ[reading](SubsampledGaussian(x * sigma, rate, steps, sampling), delta) for x in (1.0, 0.99)]
@@ -59,7 +60,7 @@ def normal(x: Vector, mean: float, sigma: float) -> Vector:
     return np.exp(-0.5 * ((x - mean) / sigma) ** 2) / (sigma * math.sqrt(2.0 * math.pi))
 
 
-def pairs(sampling: str, sigma: float, rate: float, points: int, reach: float) -> list[tuple[Vector, Vector]]:
+def pairs(sampling: Sampling, sigma: float, rate: float, points: int, reach: float) -> list[tuple[Vector, Vector]]:
     """Probabilities of what a step shows, on a grid; for ``shown`` with the batch, so two axes in one."""
     axis, cell = quadrature(points, reach)
     base, moved = normal(axis, 0.0, sigma) * cell, normal(axis, 1.0, sigma) * cell
@@ -79,7 +80,7 @@ def moment(one: Vector, two: Vector, alpha: float) -> float:
 
 @pytest.mark.parametrize("sampling", ["poisson", "shown"])
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.5, 0.01)])
-def test_renyi_curve_is_that_of_the_joint_law(sampling: str, sigma: float, rate: float) -> None:
+def test_renyi_curve_is_that_of_the_joint_law(sampling: Sampling, sigma: float, rate: float) -> None:
     curve = subsampled.curve(SubsampledGaussian(sigma, rate, 7, sampling))
     laws = pairs(sampling, sigma, rate, 8001, 9.0 * sigma + 13.0)
     for order in [TWO, ELEVEN, *np.flatnonzero((LAMBDAS > 0.06) & (LAMBDAS < 12.0))[::9]]:
@@ -110,7 +111,7 @@ def exact_epsilon(found: list[tuple[Vector, Vector]], delta: float, steps: int) 
 
 @pytest.mark.parametrize("sampling", ["poisson", "shown"])
 @pytest.mark.parametrize(("sigma", "rate", "delta"), [(1.0, 0.1, 1e-3), (0.7, 0.4, 1e-5), (3.0, 0.02, 1e-4)])
-def test_epsilon_is_that_of_the_joint_law(sampling: str, sigma: float, rate: float, delta: float) -> None:
+def test_epsilon_is_that_of_the_joint_law(sampling: Sampling, sigma: float, rate: float, delta: float) -> None:
     for steps, points in ((1, 20001), (2, 401)):
         exact = exact_epsilon(pairs(sampling, sigma, rate, points, 9.0 * sigma + 2.0), delta, steps)
         read = READ["pld"](SubsampledGaussian(sigma, rate, steps, sampling), delta)
@@ -175,7 +176,7 @@ def test_shuffled_partitions_are_gaussians_one_an_epoch() -> None:
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "shown"])
-def test_whole_batches_are_gaussians(sampling: str) -> None:
+def test_whole_batches_are_gaussians(sampling: Sampling) -> None:
     event = SubsampledGaussian(30.0, 1.0, 900, sampling)
     assert READ["pld"](event, 1e-6) == pytest.approx(gaussian_epsilon(1.0, 1e-6), rel=1e-12)
     np.testing.assert_allclose(subsampled.curve(event), 0.5 * ORDERS, rtol=1e-12)
@@ -219,9 +220,9 @@ def test_poisson_reading_lies_between_dp_accountings_estimates(
 # what stands in a ledger may be anything
 
 
-@pytest.mark.parametrize("sampling", SAMPLINGS)
+@pytest.mark.parametrize("sampling", get_args(Sampling))
 @pytest.mark.parametrize("noise", [5e-324, 1e-3, 1.7e308])
-def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: str) -> None:
+def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: Sampling) -> None:
     for rate, steps in ((1e-12, 1), (0.3, 2**53), (1.0 - 2.0**-53, 10**4), (1.0, 2**53)):
         event = SubsampledGaussian(noise, rate, steps, sampling)
         try:

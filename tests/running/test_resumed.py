@@ -267,7 +267,7 @@ def test_equal_releases_of_other_records_give_equal_journals(
         assert (type(first), [one.round for one in rounds]) == (Run, list(range(5)))
         answered = [said for one in rounds for said in one.agents.values()]
         assert any(said.lines for said in answered)  # a ledger's: the first follows from the header's digest
-        found.append([(said.answers, said.marks) for said in answered])
+        found.append([said.answers for said in answered])
     assert found[0] == found[1]
 
 
@@ -462,7 +462,7 @@ def test_an_error_on_a_full_disk_leaves_account_and_journal_alike(
 def test_a_cut_round_is_read_behind_its_record(tmp_path: Path) -> None:
     for rank in (0, 1):
         own = Journal(tmp_path, rank)
-        own.write(Round(3, {rank: Said([], [], b"a\nb\n")}))
+        own.write(Round(3, {rank: Said([], b"a\nb\n")}))
         if rank:
             own.write(Cut(1, 3, 1))
         own.close()

@@ -12,7 +12,7 @@ from scipy.sparse import random_array
 from admmnet import RunConfig, run
 from admmnet.data import rows
 from admmnet.errors import RequestError
-from admmnet.holder import holder
+from admmnet.holder import Holder, holder
 from admmnet.holder.measurements import sums
 from admmnet.running import precheck, references
 from admmnet.solvers import radius
@@ -81,13 +81,13 @@ def test_sparse_runs_equal_dense_ones(
 def test_arrays_stay_as_they_are_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     X = random_array((60, WIDE + 1), density=0.2, rng=rng, format="csr")
-    y, kinds, checked = np.where(rng.random(60) < 0.5, 1, -1), list[bool](), holder._checked
+    y, kinds, checked = np.where(rng.random(60) < 0.5, 1, -1), list[bool](), Holder._checked
 
-    def noted(rows: Any, *rest: Any, **named: Any) -> Any:
+    def noted(own: Holder, rows: Any, *rest: Any, **named: Any) -> Any:
         kinds.append(is_sparse(rows))
-        return checked(rows, *rest, **named)
+        return checked(own, rows, *rest, **named)
 
-    monkeypatch.setattr(holder, "_checked", noted)
+    monkeypatch.setattr(Holder, "_checked", noted)
     how: dict[str, Any] = {**COMMON, "algorithm": "admm", "beta": 1e-11, "y": y, "no_test": True}
     one, other = run(**how, X=X, out=tmp_path / "sparse"), run(**how, X=X.toarray(), out=tmp_path / "dense")
     assert kinds == [True] * 3 + [False] * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy.stats import binom, norm
 from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder, Released
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientNorm
+from admmnet.holder.measurements import GradientNorm, HeldNorm, PublishedComparison
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
@@ -35,7 +36,7 @@ def computed(X: Any, y: Any, loss: Loss, point: Any, pull: Any = None) -> float:
 def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
     """Attained by a steep loss, to the slack for rounding; random and extreme records stay below."""
     n, d, rng = 30, 4, np.random.default_rng(1)
-    booked = GradientNorm(np.zeros(d), None, 1.0, 0.0).sensitivity(Known(n, d, loss, frozenset()))
+    booked = GradientNorm(np.zeros(d), None, 1.0, 0.0).sensitivity(Known(n, d, loss))
     assert booked == pytest.approx(2.0 * loss.lipschitz() / n * (1.0 + 2.0 * ROUNDING_SHARE), rel=2e-9)
     most = 0.0
     for trial in range(300):
@@ -52,6 +53,21 @@ def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
     assert most >= (0.49 if isinstance(loss, Logistic | SmoothedHinge) else 0.99) * booked
 
 
+def test_a_tie_is_a_yes() -> None:
+    """Eqs. (15), (23), where no noise is drawn."""
+    known, nothing = Known(3, 3, Logistic()), np.zeros(3)
+    noise: Any = {"gaussian": lambda *_: np.zeros(3), "laplace": lambda *_: 0.0, "kept": {}}
+    secret: Any = SimpleNamespace(solver=LocalSolver(np.eye(3), np.ones(3), Logistic()), **noise)
+    norm, own = GradientNorm(nothing, None, 1.0, 0.0).norm(secret), (nothing, 0.5, 1e-8, 1.0, nothing, 0.1, 2.0)
+    comparison = PublishedComparison(*own, 0.0, 1.0, 1.0, 0.1)
+    theta = secret.solver.solve(nothing, 0.5, 1e-8).theta
+    fall = comparison._clipped(secret, nothing) - comparison._clipped(secret, theta)
+    for level, yes in ((1.0, True), (1.0 + 2**-50, False)):
+        assert GradientNorm(nothing, None, 1.0, level * norm).carry_out(secret, known) is yes
+        assert HeldNorm(nothing, None, level * norm, 0.5, 0.5).carry_out(secret, known) is yes
+        assert replace(comparison, threshold=level * fall).carry_out(secret, known) is yes
+
+
 @pytest.mark.parametrize(("n", "d"), [(50, 3), (3000, 60)])
 def test_rounding_stays_below_its_bound(n: int, d: int) -> None:
     """With a public vector added, each has half of the share."""
@@ -60,7 +76,7 @@ def test_rounding_stays_below_its_bound(n: int, d: int) -> None:
     radius = norm_radius(facts, error)
     room = error - gradient_error(facts, radius)
     assert room >= 2.0**-53 * (d + 4), "the norm's own rounding has its share"
-    known, far = Known(n, d, loss, frozenset()), np.full(d, 1e15)
+    known, far = Known(n, d, loss), np.full(d, 1e15)
     pulled = GradientNorm(far, far, 1.0, 0.0).within(known)
     assert pulled.pull is not None
     assert np.linalg.norm(pulled.here) == pytest.approx(norm_radius(facts, 0.5 * error))

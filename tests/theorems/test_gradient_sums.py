@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Loss, LabelKind]] = {
 
 def facts(loss: Loss, task: LabelKind, n: int = 40, d: int = D) -> Known:
     classes = K if task == "classes" else 2
-    return Known(n, d, loss, frozenset(), task=task, classes=classes, bounded=task == "real")
+    return Known(n, d, loss, task=task, classes=classes, bounded=task == "real")
 
 
 def inside(x: Vector) -> Vector:

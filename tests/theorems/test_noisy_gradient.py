@@ -123,7 +123,7 @@ def test_one_record_moves_it_by_what_is_booked(most: float | None, reached: floa
     """By labels that disagree at a score of no weight: a clip is attained, and half of a logistic slope's bound."""
     n = 40
     X, y = np.tile(np.eye(3)[0], (n, 1)), np.ones(n)
-    (event,) = NoisyGradient(np.zeros(3), 1.0, most).cost(Known(n, 3, Logistic(), frozenset()))
+    (event,) = NoisyGradient(np.zeros(3), 1.0, most).cost(Known(n, 3, Logistic()))
     assert isinstance(event, Gaussian)
     worlds = []
     for labels in (y, np.concatenate([[-1.0], y[1:]])):

@@ -20,7 +20,7 @@ G = 1.0
 
 def sensitivities(n: int, m: float, beta: float) -> tuple[float, float]:
     """Of output perturbation, and of the second noise of objective perturbation."""
-    known = Known(n, 1, Logistic(), frozenset())
+    known = Known(n, 1, Logistic())
     output, objective = (PerturbedMinimiser(np.zeros(1), m, beta, sigma1, 1.0).cost(known) for sigma1 in (None, 1.0))
     assert len(output) == 1
     assert isinstance(output[0], Gaussian)

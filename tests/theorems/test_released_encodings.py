@@ -16,7 +16,7 @@ from admmnet.holder import Door, Holder
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments, sums
-from admmnet.holder.rows import row_slack
+from admmnet.holder.problem import row_slack
 from admmnet.rng import AgentStreams
 from admmnet.solvers.losses import Logistic
 from admmnet.types import Matrix, Vector
@@ -50,7 +50,7 @@ def counts(p: int, grid: float) -> ColumnCounts:
 
 def known(asked: Any, n: int, d: int = 9) -> Known:
     numbers = asked.columns.size if isinstance(asked, ColumnCounts) else None
-    return Known(n, d, Logistic(), frozenset(), numbers=numbers)
+    return Known(n, d, Logistic(), numbers=numbers)
 
 
 @pytest.mark.parametrize("grid", [2.0**-30, 0.5, 1.0, 16.0])

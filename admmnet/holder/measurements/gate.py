@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from admmnet.holder.answers import Measurement, key_of, measurement
+from admmnet.holder.answers import Measurement, measurement
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.holder.measurements.minimiser import checked, held, objective_event
@@ -18,6 +18,11 @@ from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.radius import LARGEST_ROW, MOST, clip, gaussian_tail, norm_radius, pull_radius
 from admmnet.types import Vector
+
+
+def _key(what: str, *numbers: float) -> str:
+    """Name of what is kept behind the door, by the public numbers that it depends on."""
+    return "|".join((what, *(repr(float(number)) for number in numbers)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,7 @@ class HeldNorm(_Norm):
     @property
     def key(self) -> str:
         """Start that this question belongs to: all that its noise was made for."""
-        return key_of(self, self.threshold, self.epsilon_threshold, self.epsilon_query)
+        return _key(type(self).__name__, self.threshold, self.epsilon_threshold, self.epsilon_query)
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """A start where none is open."""
@@ -111,8 +116,7 @@ def _candidate(found: PublishedComparison | PublishedBroadcast) -> str:
 
     A broadcast with other fields, which would be charged for another candidate, so finds none.
     """
-    share = 0.0 if found.noise_share is None else found.noise_share
-    return "|".join((CANDIDATE, *(repr(float(one)) for one in (found.convexity, found.beta, found.sigma1, share))))
+    return _key(CANDIDATE, found.convexity, found.beta, found.sigma1, found.noise_share or 0.0)
 
 
 @measurement
@@ -137,7 +141,7 @@ class PublishedComparison(Measurement):
     threshold_scale, query_scale : float
         Laplace scales of eq. (15).
     gate_epsilon : float
-        What Lemma 4.3 of Ding et al. (2020) books at an agent's first comparison.
+        What Lemma 4.3 of Ding et al. (2020) books at an agent's first comparison; 0 at later ones.
     """
 
     linear: Vector
@@ -153,8 +157,6 @@ class PublishedComparison(Measurement):
     gate_epsilon: float
     noise_share: float | None = None
 
-    MARK = "PublishedComparison"
-
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius, and the last broadcast to the bound of all releases."""
         checked(self.before, known, "last broadcast")
@@ -169,13 +171,11 @@ class PublishedComparison(Measurement):
         # by 2 beta/m, along which loss and clipped regulariser are Lipschitz
         slope = G + math.sqrt(2.0 * C * self.share)
         sensitivity = 2.0 * C / known.records + 2.0 * self.beta / m * slope
-        booked = 0.0 if self.MARK in known.marks else self.gate_epsilon
         objective = objective_event(known, self.sigma1, m, self.noise_share, gated=True)
-        return objective, Laplace(sensitivity, self.query_scale, booked)
+        return objective, Laplace(sensitivity, self.query_scale, self.gate_epsilon)
 
     def carry_out(self, secret: Secret, known: Known) -> bool:
         """Algorithm 2, with a threshold that is drawn anew at every comparison; eq. (15)."""
-        secret.marks |= {self.MARK}
         linear = self.linear + secret.gaussian(Purpose.OBJECTIVE, self.sigma1, self.linear.size)
         theta_hat = secret.solver.solve(linear, self.convexity, self.beta).theta
         fall = self._clipped(secret, self.before) - self._clipped(secret, theta_hat)

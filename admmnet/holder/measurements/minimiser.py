@@ -17,7 +17,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Answered, Measurement, Part, measurement
 from admmnet.holder.known import Known
-from admmnet.privacy.events import LAMS, Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
+from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import clipped_gaussian_rows, round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.certificate import solve_all
@@ -177,7 +177,7 @@ def objective_event(
     """Event of Theorem 3 at convexity m; ``tight`` says whether it also claims what holds for the exact loss alone."""
     n, loss = known.records, known.loss
     G, c1 = loss.lipschitz(), loss.curvature_bound()
-    logistic, lam = tight and type(loss) is Logistic, LAMS[0] if tight and type(loss) in ONE_SIDED else None
+    logistic, lam = tight and type(loss) is Logistic, "quadratic" if tight and type(loss) in ONE_SIDED else None
     return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share, lam)
 
 

@@ -21,12 +21,13 @@ from admmnet.holder.holder import one_hot
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.measurements.slopes import diameter
-from admmnet.holder.rows import Features, is_sparse
+from admmnet.holder.problem import Features
 from admmnet.holder.secrets import Secret, runs
 from admmnet.identity.keys import statement
 from admmnet.privacy.discrete import LARGEST, discrete_rows
 from admmnet.privacy.events import DiscreteGaussian, Event, is_power_of_two
 from admmnet.rng import Purpose
+from admmnet.solvers.accurate import is_sparse
 from admmnet.solvers.certificate import block_rows
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, clip
@@ -239,46 +240,6 @@ def gradient_rounding(known: Known, norm: float) -> float:
 
 @measurement
 @dataclass(frozen=True, eq=False)
-class MomentSum(OnGrid):
-    """Sums of y x and of x x^T over all records, on the grid. Proof: docs/proofs.md, Theorem 21.
-
-    Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
-    upper triangle in rows, its diagonal over sqrt 2. Fields are as of ``OnGrid``.
-    """
-
-    sigma: float
-    grid: float
-
-    def within(self, known: Known) -> Self:
-        """Refuse as all sums do, and targets without a bound."""
-        if known.task == "real" and not known.bounded:
-            raise RequestError("MomentSum: targets need a bound: scale them to [-1, 1], and say bounded=True")
-        return super().within(known)
-
-    def moved(self, known: Known) -> float:
-        """Theorem 21, and rounding in either world."""
-        n = known.records
-        return 2.0 * _R * _R + 2.0 * 1.01 * _U * n * 2.0 * (n + 4) * _R * _R
-
-    def longest(self, known: Known) -> float:
-        """Norm of (y x, svec(x x^T)/sqrt 2)."""
-        return math.sqrt(1.5)
-
-    def dimension(self, known: Known) -> int:
-        """K d + d (d + 1)/2 numbers, K = 1 but for classes."""
-        d = known.width
-        return known.rows * d + d * (d + 1) // 2
-
-    def total(self, secret: Secret, known: Known) -> Vector:
-        """One pass over the records."""
-        X, y = secret.records
-        targets = one_hot(y, known.classes) if known.task == "classes" else y[:, None]
-        first, second = _products(X, targets)
-        return np.concatenate([np.ravel(first), _svec(second)])
-
-
-@measurement
-@dataclass(frozen=True, eq=False)
 class SecondMoments(OnGrid):
     """svec(sum x x^T)/sqrt 2 over all records, on the grid. Proof: docs/proofs.md, Theorem 28.
 
@@ -305,6 +266,42 @@ class SecondMoments(OnGrid):
         """One pass over the records."""
         X, y = secret.records
         return _svec(_products(X, np.zeros((len(y), 0)))[1])
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class MomentSum(SecondMoments):
+    """Sums of y x and of x x^T over all records, on the grid. Proof: docs/proofs.md, Theorem 21.
+
+    Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
+    upper triangle in rows, its diagonal over sqrt 2.
+    """
+
+    def within(self, known: Known) -> Self:
+        """Refuse as all sums do, and targets without a bound."""
+        if known.task == "real" and not known.bounded:
+            raise RequestError("MomentSum: targets need a bound: scale them to [-1, 1], and say bounded=True")
+        return super().within(known)
+
+    def moved(self, known: Known) -> float:
+        """Theorem 21, and rounding in either world."""
+        n = known.records
+        return 2.0 * _R * _R + 2.0 * 1.01 * _U * n * 2.0 * (n + 4) * _R * _R
+
+    def longest(self, known: Known) -> float:
+        """Norm of (y x, svec(x x^T)/sqrt 2)."""
+        return math.sqrt(1.5)
+
+    def dimension(self, known: Known) -> int:
+        """K d + d (d + 1)/2 numbers, K = 1 but for classes."""
+        return known.rows * known.width + super().dimension(known)
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        """One pass over the records."""
+        X, y = secret.records
+        targets = one_hot(y, known.classes) if known.task == "classes" else y[:, None]
+        first, second = _products(X, targets)
+        return np.concatenate([np.ravel(first), _svec(second)])
 
 
 def _svec(second: Matrix) -> Vector:

@@ -1,8 +1,8 @@
 """A series: steps of a single-site method, answered an epoch at a time and paid for by one event before the first.
 
 What the event covers is stated for all steps together (docs/proofs.md, Theorems 10, 12, 13): the first answer charges
-it, further ones up to the last step cost nothing, and after that there are none. What an epoch starts from is kept
-behind the door; an agent without it, as one that resumes a private run, has paid for nothing and begins anew.
+it, further ones up to the last step cost nothing, and after that there are none. The steps that are left are kept
+behind the door; an agent without them, as one that resumes a private run, has paid for nothing and begins anew.
 
 L is the nominal batch (docs/methods.md, "Batches"): Poisson batches have L records on average, and the last part of an
 epoch's shuffled order may be shorter; every divisor stays L.
@@ -11,8 +11,7 @@ epoch's shuffled order may be shorter; every divisor stays L.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,25 +21,14 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import Measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, GammaNormVector, SubsampledGaussian, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
-from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 SAMPLINGS = ("poisson", "fixed", "shuffled")
 RecordIndices = NDArray[np.int64]
-
-
-@dataclass(slots=True, kw_only=True)
-class SeriesProgress:
-    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers."""
-
-    step: int = 0  # taken
-    # the epoch's order of the records, where batches are its parts
-    order: RecordIndices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
 
 def steps_per_epoch(records: int, batch: int) -> int:
@@ -49,16 +37,9 @@ def steps_per_epoch(records: int, batch: int) -> int:
 
 
 def draw_batches(
-    sampling: str,
-    records: int,
-    batch: int,
-    steps: int,
-    rng: np.random.Generator,
-    *,
-    ordered: bool = False,
-    progress: SeriesProgress | None = None,
+    sampling: str, records: int, batch: int, steps: int, rng: np.random.Generator, *, ordered: bool = False
 ) -> Iterator[RecordIndices]:
-    """Yield the records of each step, from the step on that ``progress`` has reached.
+    """Yield the records of each step.
 
     What is drawn, in this order:
 
@@ -72,14 +53,12 @@ def draw_batches(
     order within a batch matters, so that it must be random. Records of a batch are distinct; a Poisson
     batch may be empty.
     """
-    parts, at = steps_per_epoch(records, batch), progress or SeriesProgress()
-    while at.step < steps:
-        part = at.step % parts
-        at.step += 1
+    parts, order = steps_per_epoch(records, batch), np.empty(0, dtype=np.int64)
+    for step in range(steps):
+        part = step % parts
         if sampling == "shuffled":
-            if part == 0:
-                at.order = rng.permutation(records)
-            yield at.order[part * batch : (part + 1) * batch]
+            order = rng.permutation(records) if part == 0 else order
+            yield order[part * batch : (part + 1) * batch]
             continue
         size = int(rng.binomial(records, batch / records)) if sampling == "poisson" else batch
         chosen = rng.choice(records, size, replace=False, shuffle=ordered)
@@ -96,17 +75,15 @@ class Rngs(NamedTuple):
 
 
 class Series(Measurement):
-    """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda.
-
-    The fields of what ``start`` returns are all that ``advance`` goes on from, at any step.
-    """
+    """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda."""
 
     regularisation: float
 
     @property
     def key(self) -> str:
-        """Name of the series: all its settings."""
-        return repr(self)
+        """Name of the series: all its settings, arrays by their bytes, whose print-out may be cut short."""
+        fields = ((name, one.tobytes() if isinstance(one, np.ndarray) else one) for name, one in vars(self).items())
+        return repr((type(self).__name__, *fields))
 
     @property
     def unit_rows(self) -> bool:
@@ -130,12 +107,8 @@ class Series(Measurement):
         """Steps in an epoch."""
         raise NotImplementedError
 
-    def start(self, problem: Problem) -> Any:
-        """``SeriesProgress`` before the first step."""
-        raise NotImplementedError
-
-    def advance(self, problem: Problem, progress: Any, rngs: Rngs) -> Iterator[None]:
-        """Take the steps that are left, yielding after each."""
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
+        """Take all steps; before the first and after each yield the progress, one namespace, whose ``step`` counts."""
         raise NotImplementedError
 
     def model(self, progress: Any) -> Vector:
@@ -145,10 +118,6 @@ class Series(Measurement):
     def figures(self, progress: Any) -> Mapping[str, float]:
         """Diagnostics of simulations: computed from records, covered by nothing."""
         return {}
-
-    def problem(self, X: Features, y: Vector, loss: Loss) -> Problem:
-        """Records as the steps compute with them."""
-        return Problem.of(X, y, loss, self.regularisation)
 
     def within(self, known: Known) -> Self:
         """As it is: no input is another agent's."""
@@ -161,17 +130,14 @@ class Series(Measurement):
 
     def carry_out(self, secret: Secret, known: Known) -> Vector | None:
         """Take the steps of one epoch; no once there are none."""
-        key = self.key
-        if key not in secret.running:
-            problem = self.problem(*secret.records, known.loss)
-            if key not in secret.kept:
-                secret.kept[key] = self.start(problem)
-            rngs = Rngs(secret.streams[Purpose.BATCH], secret.streams[Purpose.OBJECTIVE])
-            secret.running[key] = self.advance(problem, secret.kept[key], rngs)
-        progress, length = secret.kept[key], self.length(known)
-        before = progress.step
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-            for _ in secret.running[key]:
+            if self.key not in secret.kept:
+                rngs = Rngs(secret.streams[Purpose.BATCH], secret.streams[Purpose.OBJECTIVE])
+                left = self.advance(Problem.of(*secret.records, known.loss, self.regularisation), rngs)
+                secret.kept[self.key] = next(left), left
+            progress, left = secret.kept[self.key]
+            before, length = progress.step, self.length(known)
+            for _ in left:
                 if progress.step % length == 0:
                     break
         return None if progress.step == before else self.model(progress)
@@ -221,7 +187,7 @@ class BatchSeries(Series):
         """Standard deviation of noise that hides ``factor`` C, 0 without noise."""
         return self.noise_multiplier * factor * self.clip if self.noise_multiplier else 0.0
 
-    def booked(self, known: Known, sampling: str) -> Event:
+    def booked(self, known: Known, sampling: Any) -> Event:
         """Event of all steps, for batches that prove what ``sampling`` says."""
         if self.noise_multiplier == 0.0:
             return Unprotected()
@@ -276,3 +242,53 @@ def check_noise(noise_multiplier: float, clip: float) -> None:
         raise RequestError(f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf")
     if noise_multiplier and not clip < math.inf:
         raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")
+
+
+Step = Callable[[Vector, Vector, Vector, Vector], Vector]
+TINY = 1e-2
+"""Default distance that the logistic Newton step keeps from the ends of (0, 1)."""
+_LEAST_WEIGHT = 1e-150  # of a null row, whose step is not used: see `step_limits`
+
+
+# Steps along dual coordinates take, for the records of a batch, the dual variables alpha, the labels y, the scores
+# s = x . v / (lambda N) and the weights w = L ||x||^2 / (lambda N), with the nominal L. Constraints are enforced before
+# the step; what is added to alpha is the step itself, so that alpha and v stay consistent. `kernels` compiles them.
+
+
+def ridge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
+    """Exact step for half the squared residual, docs/methods.md (43)."""
+    return (y - alpha - s) / (1.0 + w)
+
+
+def hinge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
+    """Exact step for the hinge loss from the projected alpha, docs/methods.md (44)."""
+    p = np.minimum(np.maximum(y * alpha, 0.0), 1.0)
+    target = p + (1.0 - y * s) / np.maximum(w, _LEAST_WEIGHT)
+    step: Vector = y * (np.minimum(np.maximum(target, 0.0), 1.0) - p)
+    return step
+
+
+def logistic_step(alpha: Vector, y: Vector, s: Vector, w: Vector, tiny: float = TINY) -> Vector:
+    """One Newton step for the logistic loss, at y alpha clipped to [tiny, 1 - tiny], docs/methods.md (46)."""
+    p = np.minimum(np.maximum(y * alpha, tiny), 1.0 - tiny)
+    rest = 1.0 - p
+    return -(y * np.log(p / rest) + s) / (1.0 / (p * rest) + w)
+
+
+def batch_step(loss: str, tiny: float) -> Step:
+    """Step of a loss, as a function of (alpha, y, s, w)."""
+    if loss == "squared":
+        return ridge_step
+    if loss == "hinge":
+        return hinge_step
+    return lambda alpha, y, s, w: logistic_step(alpha, y, s, w, tiny)
+
+
+def step_limits(squared_norms: Vector, clip: float) -> Vector:
+    """Largest step of each record: C, and 0 for a null row, shape (N,).
+
+    A null row stands for an absent record. Under the zero-out relation its dual variable must stay where it
+    is, or Lemma 1 of Damaskinos et al. 2021 would not hold where dual variables are shown: a step of an
+    absent record, too, could then be as long as C, in the other direction.
+    """
+    return np.where(squared_norms > 0.0, clip, 0.0)

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
-from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.rows import Features, is_sparse, squared_norms
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Features, Problem
 from admmnet.holder.series.base import (
+    TINY,
     BatchSeries,
     RecordIndices,
     Rngs,
-    SeriesProgress,
+    Step,
+    batch_step,
     check_choice,
     check_positive,
     draw_batches,
+    step_limits,
     with_noise,
 )
-from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
+from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import squared_norms
 from admmnet.types import Vector
 
 
-@dataclass(slots=True, kw_only=True)
-class DualProgress(SeriesProgress):
-    """Shared vector v (d,) and dual variables alpha (N,), which **no** guarantee covers where they are private."""
-
-    v: Vector = field(repr=False)
-    dual: Vector = field(repr=False)
-
-
 class Weights(NamedTuple):
-    """What a step needs to know of each record, all of shape (N,): w of `steps`, and the longest step."""
+    """What a step needs to know of each record, all of shape (N,): w, and the longest step."""
 
     curvature: Vector
     limit: Vector
@@ -71,6 +67,8 @@ def batch_update(
 class DualSeries(BatchSeries):
     """Base of the series over dual variables, from alpha = 0 and v = 0; an epoch's answer is v / (lambda N).
 
+    The progress has the shared vector v (d,), and dual variables (N,), which **no** guarantee covers where they are
+    private.
     ``logistic_margin`` is the ``tiny`` of the logistic step, in (0, 0.5).
     """
 
@@ -87,13 +85,9 @@ class DualSeries(BatchSeries):
         super().check(known)
         check_step(known, self.regularisation, self.logistic_margin)
 
-    def start(self, problem: Problem) -> DualProgress:
-        """Everything at zero."""
-        return DualProgress(v=np.zeros(problem.features), dual=np.zeros(problem.records))
-
-    def model(self, progress: DualProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """V / (lambda N)."""
-        return progress.v / (self.regularisation * len(progress.dual))
+        return np.asarray(progress.v / (self.regularisation * len(progress.dual)))
 
 
 @measurement
@@ -131,18 +125,19 @@ class DualSteps(DualSeries):
         shown = self.sampling == "fixed" or (self.dual_noise and self.sampling == "poisson")
         return self.booked(known, "shown" if shown else self.sampling)
 
-    def advance(self, problem: Problem, progress: DualProgress, rngs: Rngs) -> Iterator[None]:
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eqs. (48), (49)."""
-        sigma, dual, v = self.sigma, progress.dual, progress.v
+        sigma, dual, v = self.sigma, np.zeros(problem.records), np.zeros(problem.features)
+        yield (progress := SimpleNamespace(step=0, v=v, dual=dual))
         step, weights = batch_step(problem.loss.name, self.logistic_margin), Weights.of(problem, self.batch, self.clip)
         settings = self.sampling, problem.records, self.batch, self.steps
-        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+        for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches), 1):
             zeta, total = batch_update(problem, step, weights, chosen, dual, v)
             if self.dual_noise:
                 zeta = with_noise(zeta, sigma, rngs.noise)
             dual[chosen] += zeta
             v += with_noise(total, sigma, rngs.noise)
-            yield
+            yield progress
 
 
 def check_step(known: Known, regularisation: float, margin: float = TINY) -> None:
@@ -210,29 +205,21 @@ class SequentialSteps(DualSeries):
         """Theorem 12: released dual variables tell who is in a batch."""
         return self.booked(known, "shuffled" if self.sampling == "shuffled" else "shown")
 
-    def advance(self, problem: Problem, progress: DualProgress, rngs: Rngs) -> Iterator[None]:
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eq. (50)."""
         from admmnet.holder.series import kernels
 
-        sigma, dual, v = self.sigma, progress.dual, progress.v
+        sigma, dual, v = self.sigma, np.zeros(problem.records), np.zeros(problem.features)
+        yield (progress := SimpleNamespace(step=0, v=v, dual=dual))
         rows, code = kernels.store(problem.X), kernels.CODES[problem.loss.name]
         weights, margin = Weights.of(problem, 1, self.clip), self.logistic_margin
         settings = self.sampling, problem.records, self.batch, self.steps
-        for chosen in draw_batches(*settings, rngs.batches, ordered=True, progress=progress):
+        for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches, ordered=True), 1):
             before, start = dual[chosen], v.copy()
             kernels.sequential_batch(rows, chosen, problem.y, *weights, dual, v, problem.scale, code, margin)
             dual[chosen] = before + with_noise(dual[chosen] - before, sigma, rngs.noise)
             v[:] = start + with_noise(v - start, sigma, rngs.noise)
-            yield
-
-
-@dataclass(slots=True, kw_only=True)
-class PrimalProgress(SeriesProgress):
-    """Model (d,) and released scores (N,) of the scaled columns, which have noise of their own; the columns' norms."""
-
-    theta: Vector = field(repr=False)
-    v: Vector = field(repr=False)
-    scales: Vector = field(repr=False)
+            yield progress
 
 
 @measurement
@@ -242,6 +229,7 @@ class PrimalSteps(BatchSeries):
 
     Algorithm 2 of Damaskinos et al. 2021, (51), (52). Each feature must have norm at most 1 over all records. Scaling
     columns to that end depends on the records, and no figure covers it: whoever asks must have declared it.
+    The progress has theta (d,) and scores v (N,) of the scaled columns, each with noise of its own, and their norms.
 
     Each step draws L coordinates (`draw_batches`, fixed, over d), then from the noise's stream
     ``standard_normal(L)`` for theta and ``standard_normal(N)`` for v. Without noise nothing is drawn.
@@ -295,18 +283,16 @@ class PrimalSteps(BatchSeries):
         """Coordinates."""
         return known.width, "features"
 
-    def start(self, problem: Problem) -> PrimalProgress:
-        """Everything at zero."""
-        scales = np.maximum(np.sqrt(squared_norms(problem.X, axis=0)), 1e-300) * (1.0 + 1e-12)
-        return PrimalProgress(theta=np.zeros(problem.features), v=np.zeros(problem.records), scales=scales)
-
-    def advance(self, problem: Problem, progress: PrimalProgress, rngs: Rngs) -> Iterator[None]:
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eqs. (51), (52)."""
         loss, weight, sigma = problem.loss, self.regularisation, self.sigma
-        across, theta, v = features_as_rows(problem.X, progress.scales), progress.theta, progress.v
+        theta, v = np.zeros(problem.features), np.zeros(problem.records)
+        scales = np.maximum(np.sqrt(squared_norms(problem.X, axis=0)), 1e-300) * (1.0 + 1e-12)
+        yield (progress := SimpleNamespace(step=0, theta=theta, v=v, scales=scales))
+        across = features_as_rows(problem.X, progress.scales)
         bend = self.batch * loss.curvature_bound() / problem.records * squared_norms(across) + weight
         settings = self.sampling, problem.features, self.batch, self.steps
-        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+        for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches), 1):
             rows = across[chosen]
             pull = rows @ loss.derivative(v, problem.y) / problem.records
             zeta = -(pull + weight * theta[chosen]) / bend[chosen]
@@ -314,11 +300,11 @@ class PrimalSteps(BatchSeries):
             total = np.asarray(zeta @ rows)
             theta[chosen] += with_noise(zeta, sigma, rngs.noise)
             v += with_noise(total, sigma, rngs.noise)
-            yield
+            yield progress
 
-    def model(self, progress: PrimalProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """Theta of the columns as they were."""
-        return progress.theta / progress.scales
+        return np.asarray(progress.theta / progress.scales)
 
 
 def features_as_rows(X: Features, scales: Vector) -> Features:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -16,23 +18,10 @@ from admmnet.errors import RunError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import BatchSeries, Rngs, SeriesProgress, check_positive, draw_batches, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, check_positive, draw_batches, with_noise
 from admmnet.privacy.events import Event
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
-
-
-@dataclass(slots=True, kw_only=True)
-class GradientProgress(SeriesProgress):
-    """Model theta = size u, shape (d,)."""
-
-    u: Vector = field(repr=False)
-    size: float = 1.0
-
-    @property
-    def theta(self) -> Vector:
-        """The model, shape (d,)."""
-        return self.size * self.u
 
 
 @measurement
@@ -77,43 +66,41 @@ class GradientSteps(BatchSeries):
         """Theorem 10 or 12."""
         return self.booked(known, self.sampling)
 
-    def start(self, problem: Problem) -> GradientProgress:
-        """At zero."""
-        return GradientProgress(u=np.zeros(problem.features))
-
-    def advance(self, problem: Problem, progress: GradientProgress, rngs: Rngs) -> Iterator[None]:
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eqs. (53), (54)."""
         if self.batch == 1 and self.sampling != "poisson" and self.clip == math.inf:
-            yield from self._record_by_record(problem, progress, rngs.batches)
+            yield from self._record_by_record(problem, rngs.batches)
             return
-        norms, theta, sigma = np.sqrt(problem.squared_norms), progress.u, self.sigma
+        norms, theta, sigma = np.sqrt(problem.squared_norms), np.zeros(problem.features), self.sigma
+        yield (progress := SimpleNamespace(step=0, theta=theta))
         settings = self.sampling, problem.records, self.batch, self.steps
-        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+        for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches), 1):
             rows = problem.X[chosen]
             slopes = problem.loss.derivative(np.asarray(rows @ theta), problem.y[chosen])
             if self.clip < math.inf:
                 slopes = slopes * (self.clip / np.maximum(np.abs(slopes) * norms[chosen], self.clip))
             total = with_noise(np.asarray(slopes @ rows), sigma, rngs.noise)
             theta -= self.learning_rate * (total / self.batch + self.regularisation * theta)
-            yield
+            yield progress
 
-    def _record_by_record(
-        self, problem: Problem, progress: GradientProgress, rng: np.random.Generator
-    ) -> Iterator[None]:
+    def _record_by_record(self, problem: Problem, rng: np.random.Generator) -> Iterator[Any]:
+        """Theta = size u."""
         from admmnet.holder.series import kernels, plain_kernels
 
         rows, n, code = kernels.store(problem.X), problem.records, kernels.CODES[problem.loss.name]
+        u, size = np.zeros(problem.features), 1.0
+        yield (progress := SimpleNamespace(step=0, theta=u))
         while progress.step < self.steps:
             left = self.steps - progress.step
             order = rng.permutation(n) if self.sampling == "shuffled" else rng.integers(n, size=min(n, left))
             order = order[:left]
-            progress.size = plain_kernels.descent_pass(
-                rows, order, problem.y, progress.u, progress.size, self.learning_rate, self.regularisation, code
+            size = plain_kernels.descent_pass(
+                rows, order, problem.y, u, size, self.learning_rate, self.regularisation, code
             )
-            progress.step += len(order)
-            yield
+            progress.step, progress.theta = progress.step + len(order), size * u
+            yield progress
 
-    def model(self, progress: GradientProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """Theta.
 
         Raises
@@ -121,7 +108,7 @@ class GradientSteps(BatchSeries):
         RunError
             The steps ran away, which the released model shows.
         """
-        theta = progress.theta
+        theta: Vector = 1.0 * progress.theta
         if not float(np.max(np.abs(theta))) <= MOST:  # nan fails, too
             raise RunError(f"gradient steps ran away at learning_rate = {self.learning_rate:g}: lower it")
         return theta

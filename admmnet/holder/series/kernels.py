@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.series.base import RecordIndices
-from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
+from admmnet.holder.problem import Features
+from admmnet.holder.series.base import RecordIndices, hinge_step, logistic_step, ridge_step
+from admmnet.solvers.accurate import is_sparse
 from admmnet.types import Vector
 
 try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import RecordIndices, Rngs, Series, SeriesProgress, check_count, check_positive
+from admmnet.holder.series.base import Rngs, Series, check_count, check_positive
 from admmnet.holder.series.coordinate import check_step
 from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.privacy.events import Event, Unprotected
@@ -20,24 +22,6 @@ from admmnet.types import Vector
 
 _FIRST_VIOLATION = 0.1  # to which hinge passes go before the first look at the gap, at most
 _PARTIAL = 0.7  # share of it to which passes over some of the records go, so that the full pass after them meets it
-
-
-@dataclass(slots=True, kw_only=True)
-class ExactProgress(SeriesProgress):
-    """State after a pass; ``step`` counts passes. Not private, the gap least of all."""
-
-    theta: Vector = field(repr=False)  # (d,); afresh from alpha at every look at the gap, and at the end
-    dual: Vector = field(repr=False)  # alpha, feasible, (N,)
-    logit: Vector = field(repr=False)  # roots of (45) at the last visits, (N,)
-    active: RecordIndices = field(repr=False)  # records of the next pass
-    upper: float = math.inf  # bounds beyond which a gradient leaves a record of the hinge loss out of it
-    lower: float = -math.inf
-    target: float = 0.0  # violation at which the gap is looked at next
-    look: int = 1  # pass of the next look
-    work: int = 0  # steps taken
-    primal: float = math.inf  # P(theta) at the last look
-    gap: float = math.inf  # an upper bound on P(theta) - min P there
-    over: bool = False  # there is no further pass
 
 
 @measurement
@@ -77,32 +61,33 @@ class ExactPasses(Series):
         """A pass."""
         return 1
 
-    def start(self, problem: Problem) -> ExactProgress:
-        """Everything at zero."""
-        n = problem.records
-        theta, (dual, logit) = np.zeros(problem.features), np.zeros((2, n))
-        # gaps are some 1e-4 to 1e-3 of the violation
-        target = min(_FIRST_VIOLATION, 2000.0 * self.gap) if self.gap else 0.0
-        return ExactProgress(theta=theta, dual=dual, logit=logit, active=np.arange(n), target=target)
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
+        """Eqs. (43) to (45), theta afresh from alpha at every look at the gap, and at the end.
 
-    def advance(self, problem: Problem, progress: ExactProgress, rngs: Rngs) -> Iterator[None]:
-        """Eqs. (43) to (45)."""
+        The progress is not private: passes, theta (d,), feasible alpha (N,), steps taken, and at the last look P(theta)
+        and a bound on P(theta) - min P.
+        """
         from admmnet.holder.series import kernels, plain_kernels
 
-        p, n, name = progress, problem.records, problem.loss.name
+        n, name = problem.records, problem.loss.name
+        theta, (dual, logit) = np.zeros(problem.features), np.zeros((2, n))  # logit: roots of (45) at the last visits
+        yield (p := SimpleNamespace(step=0, theta=theta, dual=dual, work=0, primal=math.inf, gap=math.inf))
+        p.target = min(_FIRST_VIOLATION, 2000.0 * self.gap) if self.gap else 0.0  # violation at which the next look is
+        p.look = 1  # pass of the next look
+        active, upper, lower = np.arange(n), math.inf, -math.inf  # who is in the next pass: `hinge_pass`
         view, c = replace(problem, X=kernels.thinned(problem.X)), problem.squared_norms / problem.scale
-        rows, kept = kernels.store(view.X), np.empty(n, dtype=np.int64)
-        while not p.over:
-            order, full = rngs.batches.permutation(p.active), len(p.active) == n
+        rows, kept, over = kernels.store(view.X), np.empty(n, dtype=np.int64), False
+        while not over:
+            order, full = rngs.batches.permutation(active), len(active) == n
             p.work, p.step = p.work + len(order), p.step + 1
             if name == "hinge":
                 count, most, least = plain_kernels.hinge_pass(
-                    rows, order, problem.y, c, p.dual, p.theta, problem.scale, p.upper, p.lower, kept
+                    rows, order, problem.y, c, dual, theta, problem.scale, upper, lower, kept
                 )
                 done = most - least <= (p.target if full else _PARTIAL * p.target)
             else:
                 plain_kernels.smooth_pass(
-                    rows, order, problem.y, c, p.dual, p.logit, p.theta, problem.scale, name == "logistic"
+                    rows, order, problem.y, c, dual, logit, theta, problem.scale, name == "logistic"
                 )
                 done = p.step >= p.look
             looked = self.gap is not None and done and full
@@ -110,17 +95,17 @@ class ExactPasses(Series):
                 self._look(view, p)
             if name == "hinge" and self.gap is not None:
                 if done:
-                    p.active, p.upper, p.lower = np.arange(n), math.inf, -math.inf
+                    active, upper, lower = np.arange(n), math.inf, -math.inf
                 else:
-                    p.active = kept[:count].copy()
-                    p.upper, p.lower = most if most > 0.0 else math.inf, least if least < 0.0 else -math.inf
+                    active = kept[:count].copy()
+                    upper, lower = most if most > 0.0 else math.inf, least if least < 0.0 else -math.inf
             reached = self.gap is not None and looked and p.gap <= self.gap
-            p.over = reached or p.work + len(p.active) > self.epochs * n
-            if p.over and not looked:
+            over = reached or p.work + len(active) > self.epochs * n
+            if over and not looked:
                 self._look(view, p)
-            yield
+            yield p
 
-    def _look(self, problem: Problem, p: ExactProgress) -> None:
+    def _look(self, problem: Problem, p: Any) -> None:
         p.theta[:] = point(problem, p.dual)  # free of what rounding has piled up
         p.primal = primal(problem, p.theta)
         p.gap = p.primal + dual(problem, p.dual, p.theta)
@@ -128,11 +113,11 @@ class ExactPasses(Series):
             p.target *= min(0.5, max(0.1, self.gap / p.gap)) if p.gap > 0.0 else 0.5
             p.look = p.step + max(1, p.step // 10)
 
-    def model(self, progress: ExactProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """Theta."""
-        return progress.theta.copy()
+        return np.array(progress.theta)
 
-    def figures(self, progress: ExactProgress) -> Mapping[str, float]:
+    def figures(self, progress: Any) -> Mapping[str, float]:
         """P(theta), the gap, and steps taken over N; of the last pass only."""
         epochs = progress.work / len(progress.dual)
         return {"primal": progress.primal, "duality_gap": progress.gap, "epochs": epochs}

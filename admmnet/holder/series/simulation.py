@@ -25,17 +25,12 @@ def run_series(
     noise_rng: np.random.Generator | None = None,
     observe: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Take all steps of a series.
-
-    ``observe`` is called after every step with the ``SeriesProgress``, which it must not change; the last one is
-    returned.
-    """
-    facts = problem.records, problem.features, problem.loss, frozenset[str]()
+    """Take all steps of a series, and return its progress, which ``observe`` sees after every step."""
+    facts = problem.records, problem.features, problem.loss
     series.check(Known(*facts, unit=series.unit_rows and problem.unit, simulated=True))
-    progress, rngs = series.start(problem), Rngs(batch_rng, noise_rng or batch_rng)
     with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-        for _ in series.advance(problem, progress, rngs):
-            if observe is not None:
+        for progress in series.advance(problem, Rngs(batch_rng, noise_rng or batch_rng)):
+            if observe is not None and progress.step:
                 observe(progress)
     return progress
 

@@ -6,11 +6,12 @@ exp(-(alpha/2) ||z||) on it is alpha-differential privacy for that record (repla
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -18,14 +19,12 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.answers import measurement
 from admmnet.holder.known import Known
 from admmnet.holder.problem import Problem
-from admmnet.holder.rows import is_sparse
 from admmnet.holder.series.base import (
     LEAST,
     MOST,
     RecordIndices,
     Rngs,
     Series,
-    SeriesProgress,
     check_choice,
     check_count,
     check_positive,
@@ -35,19 +34,13 @@ from admmnet.holder.series.base import (
 from admmnet.holder.series.magnitude import magnitude
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
+from admmnet.solvers.accurate import is_sparse
 from admmnet.types import Vector
 
 SCHEDULES = ("sqrt", "inverse", "constant")
 K1 = 0.6838
 """k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
 _BLOCK = 2**20  # numbers of X that are made dense at a time
-
-
-@dataclass(slots=True, kw_only=True)
-class DisjointProgress(SeriesProgress):
-    """The model w, shape (d,); ``order`` is cut into the batches."""
-
-    theta: Vector = field(repr=False)
 
 
 def learning_rates(schedule: str, steps: int, scale: float, regularisation: float) -> Vector:
@@ -85,11 +78,6 @@ class DisjointSteps(Series):
     schedule: str = "sqrt"
     scale: float = 1.0
 
-    @property
-    def key(self) -> str:
-        """All settings, and a digest of epsilons, whose print-out may be cut short."""
-        return f"{self!r}|{hashlib.sha256(self.epsilon.tobytes()).hexdigest()}"
-
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""
         check_gradients(known, "song-sgd")
@@ -121,20 +109,15 @@ class DisjointSteps(Series):
         ends = [t for first, last in pairwise(edges) for t in range(first, last, self.batch)]
         return order, [*ends, len(order)], wanted[ends]
 
-    def start(self, problem: Problem) -> DisjointProgress:
-        """At zero."""
-        return DisjointProgress(theta=np.zeros(problem.features))
-
-    def advance(self, problem: Problem, progress: DisjointProgress, rngs: Rngs) -> Iterator[None]:
-        """Eqs. (55), (56)."""
-        d = problem.features
-        if not progress.order.size:
-            progress.order = rngs.batches.permutation(problem.records)
-        progress.order, ends, granted = self.parts(progress.order)  # a second sorting changes nothing
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
+        """Eqs. (55), (56); the progress has w (d,), and the order that is cut into batches."""
+        w, d = np.zeros(problem.features), problem.features
+        order, ends, granted = self.parts(rngs.batches.permutation(problem.records))
+        yield (progress := SimpleNamespace(step=0, theta=w, order=order))
         rates = learning_rates(self.schedule, len(granted), self.scale, self.regularisation).tolist()
-        w, alphas, pull, radius = progress.theta, granted.tolist(), self.regularisation, 1.0 / self.regularisation
-        X, y, slope = problem.X[progress.order], problem.y[progress.order], problem.loss.derivative
-        for t in range(progress.step, len(alphas)):
+        alphas, pull, radius = granted.tolist(), self.regularisation, 1.0 / self.regularisation
+        X, y, slope = problem.X[order], problem.y[order], problem.loss.derivative
+        for t in range(len(alphas)):
             part, size = slice(ends[t], ends[t + 1]), ends[t + 1] - ends[t]
             rows = X[part]  # of few short rows `dot` takes half of the time of `@`
             total = rows.T.dot(slope(rows.dot(w), y[part]))
@@ -146,11 +129,11 @@ class DisjointSteps(Series):
             if norm > radius:
                 w *= radius / norm
             progress.step += 1
-            yield
+            yield progress
 
-    def model(self, progress: DisjointProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """The last w."""
-        return progress.theta.copy()
+        return np.array(progress.theta)
 
 
 def check_gradients(known: Known, method: str) -> None:
@@ -160,20 +143,6 @@ def check_gradients(known: Known, method: str) -> None:
             f"{method} does not take the {known.loss.name} loss: a record's gradient must have norm at most 1; "
             "choose logistic or hinge"
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class OnlineProgress(SeriesProgress):
-    """State of the pass.
-
-    Model w, direction q, and the sum of w_1 to w_t, shape (d,); sums of g_s . q_s and of ||g_s||^2.
-    """
-
-    w: Vector = field(repr=False)
-    q: Vector = field(repr=False)
-    total: Vector = field(repr=False)
-    reward: float = 0.0
-    squares: float = 0.0
 
 
 def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
@@ -236,13 +205,11 @@ class OnlineSteps(Series):
         """All records."""
         return known.records
 
-    def start(self, problem: Problem) -> OnlineProgress:
-        """Everything at zero."""
-        w, q, total = np.zeros((3, problem.features))
-        return OnlineProgress(w=w, q=q, total=total)
-
-    def advance(self, problem: Problem, progress: OnlineProgress, rngs: Rngs) -> Iterator[None]:
+    def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eqs. (57), (58).
+
+        The progress has the order of the records, model w, direction q, and the sum of w_1 to w_t, shape (d,); sums of
+        g_s . q_s and of ||g_s||^2.
 
         Raises
         ------
@@ -254,12 +221,10 @@ class OnlineSteps(Series):
             variance, a = sub_exponential(epsilon, d, self.constant), min(K1, epsilon / 4.0)
         else:
             variance, a = float(self.sigma or 0.0) ** 2, K1
-        if not progress.order.size:
-            progress.order = rngs.batches.permutation(n)
-        w, q, slope = progress.w, progress.q, problem.loss.derivative
-        left = progress.order[progress.step :]
-        for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
-            progress.total += w
+        slope, order, (w, q, total) = problem.loss.derivative, rngs.batches.permutation(n), np.zeros((3, d))
+        yield (progress := SimpleNamespace(step=0, order=order, w=w, q=q, total=total, reward=0.0, squares=0.0))
+        for t, (row, label) in enumerate(_records(problem, order, max(1, _BLOCK // d)), 1):
+            total += w
             score = np.array([row.dot(w)])
             g = self._sanitised(-slope(score, label)[0] * row, rngs.noise)
             progress.reward += float(g.dot(q))  # x of (57)
@@ -272,11 +237,11 @@ class OnlineSteps(Series):
                 q /= max(1.0, math.sqrt(q.dot(q)))
             w = m * q
             progress.step, progress.w, progress.q = t, w, q
-            yield
+            yield progress
 
-    def model(self, progress: OnlineProgress) -> Vector:
+    def model(self, progress: Any) -> Vector:
         """Average of w_1 to w_T."""
-        return progress.total / progress.step
+        return np.asarray(progress.total / progress.step)
 
     def _sanitised(self, g: Vector, rng: np.random.Generator) -> Vector:
         if self.epsilon is not None:

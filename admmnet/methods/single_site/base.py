@@ -242,7 +242,7 @@ class SingleSite(Method):
     def closing(self, agents: Agents, kept: Mapping[str, Any] | None) -> Closing:
         """Steps, what was calibrated, and in simulations diagnostics of the series."""
         settings, noise = self.settings, agents.plan.noise
-        progress = (kept or {}).get(noise.series.key)
+        progress, _ = (kept or {}).get(noise.series.key, (None, None))
         figures = {} if progress is None else dict(noise.series.figures(progress))
         steps = round(figures["epochs"] * self.records) if "epochs" in figures else self.steps
         facts = {

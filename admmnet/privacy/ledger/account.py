@@ -1,18 +1,22 @@
 """The account of one agent over many runs on the same records (docs/ledger.md, "Accounts").
 
 It is a chained file like a ledger's: a header, then a line for every run and every charge. A charge stands in
-the account before it stands in the run's ledger, so that no crash makes the account understate.
+the account before it stands in the run's ledger, so that no crash makes the account understate. Its lock is a file of
+its own, which also remembers how far the account had come.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import structs
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy, sync
 from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
@@ -20,19 +24,82 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import (
-    Header,
-    HeaderLine,
-    RestoredLine,
-    RunLine,
-    Total,
-    event_bytes,
-    filter_line,
-    total_line,
-)
+from admmnet.privacy.ledger.form import Header, HeaderLine, RestoredLine, RunLine, event_start, total_line, with_digest
 from admmnet.privacy.ledger.lines import NOTHING, ChainFile, mend, open_plain
-from admmnet.privacy.ledger.lock import Lock
 from admmnet.privacy.settings import ANOTHER_FOLDER
+
+_MARK = re.compile(rb"(\d{12}) ([0-9a-f]{64})\n")
+
+
+class Lock:
+    """Keeps every other run out of an account until closed, also where the account's file is renamed.
+
+    Attributes
+    ----------
+    mark : (int, str) or None
+        Lines of the account when it was last written, and the digest of the last one; None of a new account.
+
+    Raises
+    ------
+    BlockingIOError
+        If another run has it.
+    OSError
+        If it cannot be opened.
+    RequestError
+        If it holds something else than a mark.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.mark = path, None
+        self._handle: int | None = open_plain(path, os.O_CREAT)[0]
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.check()  # the run before may have removed it since it was opened
+            self.mark = self._read(self._handle)
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, handle: int) -> tuple[int, str] | None:
+        data = os.pread(handle, 100, 0)
+        found = _MARK.fullmatch(data)
+        if data and (found is None or not int(found[1])):
+            raise RequestError(
+                f"{self.path} is damaged: it records how far the account had come; put both files back from "
+                f"one copy, or {ANOTHER_FOLDER}"
+            )
+        return None if found is None else (int(found[1]), found[2].decode())
+
+    def check(self) -> None:
+        """Whether the file that other runs would lock is still this one.
+
+        Raises
+        ------
+        RunError
+            If it was removed or replaced: another run may have the account.
+        """
+        assert self._handle is not None
+        here = os.fstat(self._handle)
+        there = None
+        with suppress(OSError):
+            there = os.stat(self.path, follow_symlinks=False)
+        if there is None or (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
+            raise RunError(
+                f"{self.path} was removed while this run held it: another run may have its account; end both, and look "
+                "into it with `admmnet account show`"
+            )
+
+    def remember(self, lines: int, head: str) -> None:
+        """Keep how far the account has come, which is on the disk by now."""
+        assert self._handle is not None
+        self.mark = (lines, head)
+        os.pwrite(self._handle, b"%012d %b\n" % (lines, head.encode()), 0)
+
+    def close(self) -> None:
+        """Release it; once is enough."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
 
 
 class FolderBehind(RequestError):
@@ -167,7 +234,7 @@ class AccountFile:
         self.adjacency = header["adjacency"]
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
-        self.filter = self.began = found.raised(self._budget.epsilon)
+        self.filter = self.began = found.raised(self._budget.epsilon, delta)
         start = next((start for start in account.starts if start.previous == since), None)
         self._begun = start is not None
         if start is None and since not in (None, account.digest):
@@ -199,11 +266,11 @@ class AccountFile:
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        self._reading, line = header.contract.over_account(), structs.replace(header.line, account=None)
-        self._append(encode(line if self.fresh else self._run(line)))
+        self._reading = header.contract.over_account()
+        self._begin(structs.replace(header.line, account=None))
 
-    def _run(self, line: HeaderLine) -> RunLine:
-        return RunLine(**structs.asdict(line), previous=self._chain.previous)
+    def _begin(self, line: HeaderLine) -> None:
+        self._append(encode(line if self.fresh else RunLine(**structs.asdict(line), previous=self.head)))
 
     def resume(self, header: Header, written: int, events: int) -> int:
         """Go on with a run whose journal has so many events, of which its ledger has ``written``.
@@ -226,8 +293,7 @@ class AccountFile:
         if not self._begun:
             self.begin(header)
         elif not self._alone:
-            again = structs.replace(header.line, account_filter=filter_line(self.filter), account=self.place)
-            self._append(encode(self._run(again)))
+            self._begin(structs.replace(header.line, account_filter=self.filter, account=self.place))
         return self._events - written
 
     def restore(self) -> None:
@@ -241,13 +307,14 @@ class AccountFile:
         contract, full = self._reading.restored(epsilon, self.totals)
         if (full.rho, full.mu_squared, full.kappa) != (self.totals.rho, self.totals.mu_squared, self.totals.kappa):
             self.totals, self._reading = full, contract
-            self._append(encode(RestoredLine(epsilon, Total(**total_line(full, contract)), self.head)))
+            self._append(encode(RestoredLine(epsilon, total_line(full, contract), self.head)))
             self.commit()
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
         self.totals = grown(self.totals, event)
-        self._append(event_bytes(round, event, self.totals, self.contract, self._chain.previous))
+        start = event_start(round, event, self.totals, self.contract)
+        self._append(with_digest(start, self._chain.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.

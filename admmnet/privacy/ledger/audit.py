@@ -20,7 +20,7 @@ from admmnet.privacy.contract import EARLIEST, Contract
 from admmnet.privacy.events import Event
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import checks, form
-from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, RunLine, StartLine, Total, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, RunLine, StartLine, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, ending, is_torn, is_whole
 from admmnet.types import BEFORE
 
@@ -83,7 +83,8 @@ class VerifiedLedger:
 
     def total(self, delta: float | None = None) -> dict[str, float | None]:
         """Totals as lines state them, at the budget's delta or another one."""
-        return total_line(self.totals, self.contract if delta is None else Contract.reading(delta))
+        contract = self.contract if delta is None else Contract.reading(delta)
+        return cast("dict[str, float | None]", msgspec.to_builtins(total_line(self.totals, contract)))
 
     @property
     def delta(self) -> float | None:
@@ -160,7 +161,7 @@ def read(
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
         totals, payer, facts = empty(reading.form), reading, checks.LedgerFacts.of(header)
-        total, before = Total(**total_line(totals, reading)), digest(raw)
+        total, before = total_line(totals, reading), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, changed = [Start(filter=reading.account, totals=totals)], list[Changed]()
         finished, count, last_round, last, charged, head = False, 0, EARLIEST, BEFORE, -1, None

@@ -13,6 +13,7 @@ from admmnet.forms import decode, encode
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import SHARED, Totals, grown
 from admmnet.privacy.contract import STAGES, Contract, Promise
+from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.discrete import most_excess
 from admmnet.privacy.events import (
     DiscreteGaussian,
@@ -30,11 +31,11 @@ from admmnet.privacy.ledger.form import (
     HeaderLine,
     RestoredLine,
     RunLine,
-    event_bytes,
     event_line,
-    filter_of,
+    event_start,
     stated,
     total_line,
+    with_digest,
 )
 
 TOLERANCE = 1e-9
@@ -56,7 +57,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     promise = None
     if epsilon is not None and delta is not None:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
-    own, over = (None if delta is None else filter_of(one, delta) for one in (line.filter, line.account_filter))
+    own, over = (None if delta is None else one for one in (line.filter, line.account_filter))
     contract = Contract(promise, own, over, line.method, line.covered is None)
     if (promise is None) != (own is None) or (account and over is None):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
@@ -81,13 +82,15 @@ def _kept(filter: Filter, promise: Promise) -> bool:
     """Whether all that a filter lets through is within the budget; a published one is held by its charges alone."""
     if filter.kappa > most_excess(promise.epsilon, promise.delta) * (1.0 + TOLERANCE):
         return False
+    if filter.place is not None and filter.order != ORDERS[filter.place]:
+        return False
     if promise.accountant == "published":
         return True
     most = promise.epsilon * (1.0 + TOLERANCE)
     if filter.steps is not None:
         return filter.order is None and subsampled.epsilon_proven(filter.steps, promise.delta) <= most
-    right = Filter.keeping(promise.epsilon, promise.delta, filter.order, filter.kappa)
-    return filter.limit <= right.limit * (1.0 + TOLERANCE)
+    right = Filter.keeping(promise.epsilon, promise.delta, filter.place, filter.kappa)
+    return filter.most_added <= right.most_added * (1.0 + TOLERANCE)
 
 
 @lru_cache(maxsize=SHARED)
@@ -115,7 +118,7 @@ def restored(line: RestoredLine, before: Contract, totals: Totals) -> tuple[Cont
     if before.promise is None or line.epsilon < before.promise.epsilon:
         raise CheckFailed(f"epsilon is {line.epsilon!r}, below that of the run before")
     contract, totals = before.restored(line.epsilon, totals)
-    _compare(to_builtins(line.total), total_line(totals, contract), "total.")
+    _compare(to_builtins(line.total), to_builtins(total_line(totals, contract)), "total.")
     return contract, totals
 
 
@@ -133,17 +136,12 @@ class LedgerFacts(NamedTuple):
         return cls(header.records, header.adjacency, header.colluders, header.stages)
 
 
-def hold_stage(round: int, facts: LedgerFacts) -> None:
-    """Raise CheckFailed for a round before the first that is of no stage of the header."""
-    if round < 0 and round not in map(STAGES.__getitem__, facts.stages):
-        raise CheckFailed(f"round {round} is of a stage that its header has not: {list(facts.stages)}")
-
-
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
 def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts) -> tuple[EventLine, Event, Totals]:
     """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
     line = decode(EventLine, data)
-    hold_stage(line.at, facts)
+    if line.at < 0 and line.at not in map(STAGES.__getitem__, facts.stages):
+        raise CheckFailed(f"round {line.at} is of a stage that its header has not: {list(facts.stages)}")
     event = _event(line, facts.records)
     if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")
@@ -154,7 +152,7 @@ def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts)
             raise CheckFailed(f"colluders is {event.colluders}, the header's is {facts.colluders or 0}")
     try:
         totals = grown(totals, event)
-        if event_bytes(line.at, event, totals, contract, line.previous) != data:
+        if with_digest(event_start(line.at, event, totals, contract), line.previous) != data:
             _compare(*map(to_builtins, (line, event_line(line.at, event, totals, contract))))
     except ArithmeticError:
         raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None

@@ -6,6 +6,7 @@ There is one path to the network and it goes through here: charge, then draw, th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -40,31 +41,22 @@ class Journaled(NamedTuple):
         return Journaled(self.before + len(self.last), head, tuple(lines.split(b"\n")[:-1]))
 
 
-class LedgerFile(NamedTuple):
-    """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not.
-
-    In a ``durable`` one commits wait for the disk (private runs). ``alone`` says that its process has no other ledger.
-    """
-
-    path: Path
-    durable: bool
-    kept: bool = True
-    alone: bool = False
-
-
 class Ledger(MemoryLedger):
     """Append-only ledger of one agent and the guard of its contract.
 
     Parameters
     ----------
-    file : LedgerFile
-        One that is made, and must not exist, or that ledgers share.
+    path : Path
+        File of this ledger, which is made, and must not exist, but to go on with.
     header : Header
         First line; its contract guards.
     account : AccountFile, optional
         Account whose totals the budget spans; every charge goes there first.
     since : Journaled, optional
         Lines that an interrupted run goes on with. Those that the file, or the account, lacks are written now.
+    durable, kept, alone : bool
+        Whether commits wait for the disk (private runs), whether the file stays open from commit to commit, and whether
+        its process has no other ledger.
 
     Attributes
     ----------
@@ -83,20 +75,24 @@ class Ledger(MemoryLedger):
     """
 
     __slots__ = (
-        *("_account", "_changed", "_closed", "_ended", "_fresh", "_lines", "_paid", "_place", "_spanned"),
+        *("_account", "_chain", "_changed", "_closed", "_ended", "_fresh", "_lines", "_paid", "_spanned"),
         *("chain", "charged", "path", "void"),
     )
 
     def __init__(
         self,
-        file: LedgerFile,
+        path: Path,
         header: form.Header,
         *,
         account: AccountFile | None = None,
         since: Journaled | None = None,
+        durable: bool,
+        kept: bool = True,
+        alone: bool = False,
     ) -> None:
         super().__init__(header.contract)
-        self._place, self.path, self._account, self._closed = file, file.path, account, False
+        self.path, self._account, self._closed = path, account, False
+        self._chain = partial(ChainFile, path, "ledger", durable=durable, kept=kept)
         self.charged, self._paid, self._ended, self._fresh = BEFORE, 0, False, bytearray()
         self.void: tuple[int, int] | None = None
         self._spanned = self.totals if account is None else account.past
@@ -104,15 +100,15 @@ class Ledger(MemoryLedger):
         if account is not None:
             header = header._replace(line=structs.replace(header.line, account=account.place))
         if since is None or not (since.last or self.path.exists()):
-            create(self.path, "ledger", first := encode(header.line), durable=file.durable)
+            create(self.path, "ledger", first := encode(header.line), durable=durable)
             self.chain, self._lines = self._chain(digest(first)), 1
             if account is not None:
                 account.begin(header)
                 account.commit()
         else:
-            self._resume(header, since)
+            self._resume(header, since, alone=alone)
 
-    def _resume(self, header: form.Header, since: Journaled) -> None:
+    def _resume(self, header: form.Header, since: Journaled, *, alone: bool) -> None:
         """Go on with the file that is there: take in its lines, and write those that a crash has kept from it."""
         try:
             mend(self.path)
@@ -136,7 +132,7 @@ class Ledger(MemoryLedger):
                 self._count(found[1])
 
         self._lines = 0
-        book = audit.read(self.path, keep=False, alone=self._place.alone, seen=take if right else audit.UNSEEN)
+        book = audit.read(self.path, keep=False, alone=alone, seen=take if right else audit.UNSEEN)
         if not right:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
@@ -179,9 +175,6 @@ class Ledger(MemoryLedger):
             f"the ledger {self.path} {how}: one of the two was put back from an older copy; put back the newest of the "
             "whole run folder, or run anew with --account, so that spent budget counts"
         )
-
-    def _chain(self, previous: str) -> ChainFile:
-        return ChainFile(self.path, "ledger", previous, durable=self._place.durable, kept=self._place.kept)
 
     def _count(self, event: Event) -> None:
         self._spanned = grown(self._spanned, event)
@@ -255,7 +248,7 @@ class Ledger(MemoryLedger):
         """Write the end line, once in a run."""
         if self._ended:
             return
-        total = form.Total(**form.shared_total(self.totals, self.contract))
+        total = form.total_line(self.totals, self.contract)
         account = None if self._account is None else self._account.head
         end = form.EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)
         self._append(encode(end))

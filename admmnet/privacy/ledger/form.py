@@ -16,8 +16,7 @@ from admmnet.forms import encode
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
-from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, SubsampledGaussian, parameters
+from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, parameters
 from admmnet.privacy.filters import Filter
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
@@ -25,23 +24,6 @@ Form: TypeAlias = Literal["proven", "published"]
 Round: TypeAlias = Annotated[int, Meta(ge=EARLIEST, le=2**53)]
 NO_DIGEST = "0" * 64
 """Stands where the digest of the line before will: agents with equal charges share the rest of a line."""
-
-
-class Limit(Struct, frozen=True, forbid_unknown_fields=True):
-    """Theorem 5: a limit that was fixed before the first draw, in one of three currencies."""
-
-    order: Annotated[float, Meta(gt=1.0)] | None
-    """Renyi order of the sums; `null` where mu^2 and kappa are added up, or steps"""
-    limit: Booked | None
-    """most D_alpha at the order, or most mu^2; `null` of steps, and where nothing is proven"""
-    kappa: Booked
-    """most that (P10) of discrete noise may be"""
-    parts: Natural
-    """most agents less K of a masked sum, else 1"""
-    steps: SubsampledGaussian | None
-    """most steps on sampled batches, and nothing else"""
-    draws: Number
-    """most draws of noise that is scaled back where it is unlikely (V10)"""
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,9 +70,9 @@ class HeaderLine(
     """most that scaling back unlikely noise adds to delta (V10)"""
     accountant: Form
     """arithmetic that calibrates and guards"""
-    filter: Limit | None = None
+    filter: Filter | None = None
     """the most that the run may charge, below"""
-    account_filter: Limit | None = None
+    account_filter: Filter | None = None
     """the same of all runs of the account, fixed by its first"""
     group_size: Annotated[int, Meta(ge=2, le=2**53)] | None = None
     """K of `--group-size`, if not 1"""
@@ -209,15 +191,16 @@ Line = HeaderLine | RunLine | StartLine | EventLine | EndLine | RestoredLine
 
 
 class Header(NamedTuple):
-    """The contract under which a ledger charges, and its first line, which states it."""
+    """First line of a ledger, and the contract that it states, under which it charges."""
 
-    contract: Contract
     line: HeaderLine
+    contract: Contract
 
     @classmethod
-    def of(cls, contract: Contract, **who: Any) -> Header:
-        """Return the header of a contract with the keys that say whose ledger it is."""
-        return cls(contract, HeaderLine(**stated(contract), **who, schema=4, unit="record", shards="fixed"))
+    def of(cls, contract: Contract, **own: Any) -> Header:
+        """Header of a contract; keys that do not follow from that are as of the line."""
+        keys: dict[str, Any] = {"schema": 4, "unit": "record", "shards": "fixed"} | stated(contract) | own
+        return cls(HeaderLine(**keys), contract)
 
 
 @lru_cache(maxsize=SHARED)
@@ -231,8 +214,8 @@ def stated(contract: Contract) -> dict[str, Any]:
         else Budget(float(promise.epsilon), float(promise.delta)),
         "delta_clipping": contract.delta_clipping,
         "accountant": promise.accountant,
-        "filter": filter_line(contract.filter),
-        "account_filter": filter_line(contract.account),
+        "filter": contract.filter,
+        "account_filter": contract.account,
         "group_size": promise.group if promise.group > 1 else None,
         "method": contract.form,
         "covered": None if contract.covered else False,
@@ -241,61 +224,36 @@ def stated(contract: Contract) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=SHARED)
-def filter_line(filter: Filter | None) -> Limit | None:
-    """What a filter lets through."""
-    if filter is None:
-        return None
-    return Limit(filter.alpha, finite(filter.limit), float(filter.kappa), filter.parts, filter.steps, filter.draws)
-
-
-def filter_of(line: Limit | None, delta: float) -> Filter | None:
-    """Filter of a header's ``filter`` or ``account_filter``, at the budget's delta."""
-    if line is None:
-        return None
-    place = None if line.order is None else int(abs(ORDERS - line.order).argmin())
-    limit = math.inf if line.limit is None else line.limit
-    return Filter(delta, limit, place, line.kappa, line.parts, line.steps, line.draws)
-
-
 def finite(value: float | None) -> float | None:
     """Return the value, or None where it is infinite or undefined: JSON has no infinity."""
     return value if value is not None and math.isfinite(value) else None
 
 
-def total_line(totals: Totals, contract: Contract) -> dict[str, float | None]:
-    """Totals as every ledger line states them."""
-    delta, spent = contract.delta, contract.spent(totals)
-    unmasked = contract.spent(totals, alone=True)
-    return {
-        "rho": finite(totals.rho),
-        "xi": finite(totals.xi),
-        "epsilon_spent": finite(spent),
-        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-        **({} if unmasked is None else {"epsilon_if_all_collude": finite(unmasked)}),
-    }
-
-
 @lru_cache(maxsize=SHARED)
-def shared_total(totals: Totals, contract: Contract) -> dict[str, float | None]:
-    """``total_line`` of shared totals, itself shared: never to be changed."""
-    return total_line(totals, contract)
+def total_line(totals: Totals, contract: Contract) -> Total:
+    """Totals, to which nothing is added any more, as every ledger line states them."""
+    unmasked = contract.spent(totals, alone=True)
+    return Total(
+        rho=finite(totals.rho),
+        xi=0.0,
+        epsilon_spent=finite(contract.spent(totals)),
+        epsilon_published=None if contract.delta is None else finite(totals.epsilon_published(contract.delta)),
+        epsilon_if_all_collude=UNSET if unmasked is None else finite(unmasked),
+    )
 
 
 def event_line(round: int, event: Event, totals: Totals, contract: Contract) -> EventLine:
     """Line of an event, without the digest in it; ``totals`` are shared ones, and already include the event."""
-    cost = proven.cost(event)
-    where: dict[str, Any] = (
-        {"round": round} if round >= 0 else {"stage": next(name for name, own in STAGES.items() if own == round)}
-    )
+    stage: Any = UNSET if round >= 0 else next(name for name, own in STAGES.items() if own == round)
     return EventLine(
-        **where,
+        round=round if round >= 0 else UNSET,
+        stage=stage,
         mechanism=event.mechanism,
         parameters=parameters(event),
-        rho=finite(cost.rho),
-        xi=finite(cost.xi),
+        rho=finite(proven.cost(event).rho),
+        xi=0.0,
         rho_published=finite(totals.claim(event)),
-        total=Total(**shared_total(totals, contract)),
+        total=total_line(totals, contract),
         previous=NO_DIGEST,
     )
 
@@ -309,8 +267,3 @@ def event_start(round: int, event: Event, totals: Totals, contract: Contract) ->
 def with_digest(start: bytes, previous: str) -> bytes:
     """Line of an event, from ``event_start`` and the digest of the line before."""
     return b'%b%b"}' % (start, previous.encode())
-
-
-def event_bytes(round: int, event: Event, totals: Totals, contract: Contract, previous: str) -> bytes:
-    """Bytes of ``event_line``, with the digest."""
-    return with_digest(event_start(round, event, totals, contract), previous)

@@ -41,9 +41,7 @@ def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:
 
 
 class ChainFile:
-    """A file, which errors call ``what``, of lines that each have the digest of the one before.
-
-    ``previous`` is that of the last one.
+    """A file, which errors call ``what``, of lines, each with the digest of the one before: ``previous`` is the last's.
 
     Unless it is ``kept`` open, the file is opened at every commit, so that one process may keep any number of ledgers.
     """

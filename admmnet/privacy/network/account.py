@@ -11,10 +11,8 @@ import numpy as np
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.privacy.discrete import discrete_epsilon
-from admmnet.privacy.network.linear import information
-from admmnet.privacy.network.shifts import MARGIN, GossipFlow, shifted
-from admmnet.privacy.network.trees import TreeFlow, summed
-from admmnet.privacy.network.views import view_of
+from admmnet.privacy.network.shifts import MARGIN, GossipFlow, information, shifted
+from admmnet.privacy.network.views import TreeFlow, summed, view_of
 from admmnet.types import Vector
 
 Flow = GossipFlow | TreeFlow
@@ -73,11 +71,9 @@ def learned(
 
 def _distances(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
     """Edges from every agent to the nearest of some; of who is cut off more than there are agents."""
-    found, front, steps = dict.fromkeys(sources, 0), list(sources), 0
-    while front:
-        steps += 1
-        front = [j for j in dict.fromkeys(j for i in front for j in graph[i]) if j not in found]
-        found |= dict.fromkeys(front, steps)
+    from networkx import multi_source_dijkstra_path_length
+
+    found = multi_source_dijkstra_path_length(graph.networkx, set(sources))
     return {i: found.get(i, len(graph) + 1) for i in graph}
 
 

@@ -87,15 +87,6 @@ def shifted(flow: GossipFlow, pairs: Sequence[tuple[View, int]]) -> list[Shifted
     return found
 
 
-def bound(flow: GossipFlow, view: View, agent: int, rests: Matrix) -> tuple[float, Matrix]:
-    """Eq. (N5) for any choice of rests, shape (T, N): mu and the shifts q_i(t), without the lesser of ``shifted``.
-
-    Rests of observers, of heard agents, below zero, and of the last round where the view has groups count as zero.
-    """
-    mu, shifts = _cost(flow, _arrays(flow, [(view, agent)]), rests[None])
-    return float(mu[0]) * MARGIN, shifts[0]
-
-
 def _arrays(flow: GossipFlow, pairs: Sequence[tuple[View, int]]) -> _Pairs:
     size, count = len(flow.noise), len(pairs)
     agents = np.array([agent for _, agent in pairs])
@@ -125,7 +116,7 @@ def _reached(flow: GossipFlow, pairs: _Pairs, rests: Matrix) -> Matrix:
 
 
 def _held(pairs: _Pairs, rests: Matrix) -> Matrix:
-    """Rests that the theorem allows."""
+    """Rests that the theorem allows: others, and of the last round where the view has groups, count as zero."""
     found: Matrix = np.maximum(rests, 0.0) * pairs.free[:, None]
     found[pairs.read, -1] = 0.0
     return found
@@ -201,3 +192,42 @@ def _together(flow: GossipFlow, pairs: Sequence[tuple[View, int]]) -> list[Shift
     strange = given.free[np.arange(len(pairs)), given.agents]
     mu = np.where(strange, np.minimum(least * MARGIN, local * MARGIN), local * MARGIN)
     return [Shifted(float(one), own) for one, own in zip(mu, best, strict=True)]
+
+
+def information(flow: GossipFlow, view: View) -> Vector:
+    """Mu of every agent for one fixed direction, shape (N,), nan of observers: the literature's figure, eq. (N7).
+
+    It holds all gradients but one fixed: no bound for gradient descent, and no epsilon is made of it. A Kalman
+    filter runs over what the observers hear without noise; the squares of what each agent's signal moves its
+    innovations by add up.
+    """
+    size = len(flow.noise)
+    hidden = np.array(sorted(set(range(size)) - view.observers))
+    heard = np.isin(hidden, sorted(view.heard))
+    mixing, noise = flow.mixing[np.ix_(hidden, hidden)], flow.noise[hidden]
+    signal = np.diag(flow.own[hidden])
+    state = np.zeros((len(hidden), len(hidden)))  # of every agent's signal, what is left of the others' estimates
+    spread = np.zeros_like(state)
+    found = np.zeros(len(hidden))
+    for t in range(flow.rounds):
+        state = mixing @ state + signal
+        spread = mixing @ spread @ mixing.T + np.diag(noise**2)
+        rows = np.eye(len(hidden))[heard]
+        if t == flow.rounds - 1 and view.groups:
+            sums = np.array([np.isin(hidden, sorted(group)) for group in view.groups], dtype=float)
+            rows = np.vstack([rows, sums])
+        if len(rows):
+            state, spread, told = _seen(rows, state, spread)
+            found += told
+    whole = np.full(size, np.nan)
+    whole[hidden] = np.sqrt(found)
+    return whole
+
+
+def _seen(rows: Matrix, state: Matrix, spread: Matrix) -> tuple[Matrix, Matrix, Vector]:
+    """Update means and covariance by observations without noise; also the information in them about every signal."""
+    moved, variance = rows @ state, rows @ spread @ rows.T
+    gain = np.linalg.solve(variance, rows @ spread).T
+    told = np.einsum("ou,ou->u", moved, np.linalg.solve(variance, moved))
+    kept = spread - gain @ rows @ spread
+    return state - gain @ moved, 0.5 * (kept + kept.T), told

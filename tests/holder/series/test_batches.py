@@ -9,13 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.holder.series.base import SeriesProgress, draw_batches, steps_per_epoch
+from admmnet.holder.series.base import draw_batches, steps_per_epoch
 
 from .records import rng
 
@@ -70,14 +69,3 @@ def test_shuffled_batches_are_the_parts_of_an_order() -> None:
     assert sorted(first) == sorted(second) == list(range(23))
     assert first.tolist() != second.tolist()
     assert steps_per_epoch(23, 6) == 4
-
-
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
-def test_batches_go_on_from_a_progress(sampling: str) -> None:
-    settings, at, draw = (sampling, 23, 6, 10), SeriesProgress(), rng(7)
-    first = list(itertools.islice(draw_batches(*settings, draw, progress=at), 6))
-    at = replace(at)  # nothing else is remembered
-    rest = list(draw_batches(*settings, draw, progress=at))
-    assert at.step == 10
-    for one, two in zip([*first, *rest], draw_batches(*settings, rng(7)), strict=True):
-        np.testing.assert_array_equal(one, two)

@@ -16,9 +16,8 @@ import pytest
 
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series import kernels
-from admmnet.holder.series.base import Rngs
-from admmnet.holder.series.coordinate import PrimalProgress, PrimalSteps, Weights, batch_update
-from admmnet.holder.series.steps import batch_step
+from admmnet.holder.series.base import Rngs, batch_step
+from admmnet.holder.series.coordinate import PrimalSteps, Weights, batch_update
 from admmnet.types import Vector
 
 from .records import KINDS, make_problem, rng
@@ -139,8 +138,9 @@ def test_lemma_4_primal_steps(kind: str) -> None:
         moved = []
         for Z in (X, X * (np.arange(n) != 0)[:, None]):
             p = Problem.of(Z, y, SINGLE_SITE_LOSSES[kind], 1e-3)
-            at = PrimalProgress(theta=theta.copy(), v=v.copy(), scales=np.ones(d))
-            next(PrimalSteps(1e-3, d, C, 0.0, 1).advance(p, at, Rngs(draw, draw)))
+            at = next(steps := PrimalSteps(1e-3, d, C, 0.0, 1).advance(p, Rngs(draw, draw)))
+            at.theta[:], at.v[:], at.scales[:] = theta, v, 1.0
+            next(steps)
             moved.append(np.concatenate((at.theta - theta, at.v - v)))
         worst = max(worst, float(np.linalg.norm(moved[0] - moved[1])) / (2.0 * C * math.sqrt(d * (d + 1.0))))
     assert 0.4 < worst <= ROUNDING

@@ -18,7 +18,7 @@ from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
 from admmnet.privacy.filters import Filter
 from admmnet.running.plan import contract_of, decide
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 AGENTS, DEGREE = 4, 2
 """Of the cycle around an agent whose convexity a test chooses."""
@@ -114,7 +114,7 @@ def decided(
 ) -> tuple[Method, list[Planned]]:
     """Everything a run would decide."""
     owners, facts = [range(len(graph))], Facts(graph, dict(enumerate(counts)), width)
-    method, plans, contracts, _ = decide(fixed(settings.sections.method), LocalWorld(), owners, facts)
+    method, plans, contracts, _ = decide(fixed(settings.sections.method), World(), owners, facts)
     return method, [Planned.of(plan, contracts[i]) for i, plan in sorted(plans.items())]
 
 

@@ -20,7 +20,7 @@ from admmnet.record.forms import Summary
 from admmnet.record.journal import JOURNAL, Ended, Made, Record, Run, record_bytes
 from admmnet.record.receipts import Keys
 from admmnet.running.closing import made_of
-from admmnet.transport.hosts.network import Network, Peer, make_network
+from admmnet.transport.hosts import Network, Peer, make_network
 from admmnet.transport.zmq.meeting import end_statement
 from tests.people_runs import put_summary, seal, summary_of
 

@@ -31,7 +31,7 @@ from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.plan import decide
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World as Hosts
 from admmnet.types import Integers, Matrix, Total, Vector
 
 WIDTH = 2
@@ -107,7 +107,7 @@ class MethodTrials(Trials):
         settings = fixed(self.config.sections.method)
         if settings.trust == "masked":
             raise RequestError("trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does")
-        method, plans, contracts, _ = decide(settings, LocalWorld(), [sorted(GRAPH)], Facts(GRAPH, counts, WIDTH))
+        method, plans, contracts, _ = decide(settings, Hosts(), [sorted(GRAPH)], Facts(GRAPH, counts, WIDTH))
         return method, plans[0], contracts[0]
 
     @property

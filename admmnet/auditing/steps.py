@@ -33,7 +33,7 @@ from admmnet.methods.single_site.descent import BANCO
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import decide
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World as Hosts
 from admmnet.types import Vector
 
 CUT = 1e-3
@@ -68,7 +68,7 @@ class StepTrials(Trials):
             settings = filled(settings, clip=CUT * regularisation_of(settings) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
         facts = Facts(graph, {0: self.records}, width)
-        method, plans, contracts, _ = decide(fixed(settings), LocalWorld(), [[0]], facts)
+        method, plans, contracts, _ = decide(fixed(settings), Hosts(), [[0]], facts)
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":

@@ -40,12 +40,10 @@ from admmnet.running.reports import Reporter
 from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import TOPICS
-from admmnet.transport.begun import Begun
-from admmnet.transport.hosts.keys import Keys, read_secret, secret_path
-from admmnet.transport.hosts.network import Network, read_network
+from admmnet.transport import Begun
+from admmnet.transport.hosts import Keys, Network, read_network, read_secret, secret_path
 from admmnet.transport.zmq.meeting import Standing, setting
 from admmnet.transport.zmq.member import Finished, Member, OlderCopy, RunEnded
-from admmnet.transport.zmq.transport import ZmqWorld, figures_of
 from admmnet.transport.zmq.wire import End
 
 
@@ -89,10 +87,10 @@ def run_agent(
 def _together(member: Member, settings: RunConfig, reporter: Reporter, *, answered: bool) -> Any:
     """Run one of the processes that one command has started, of which none goes on without the others."""
     start = member.meet(Standing())
-    world = ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
+    member.start = Begun(start.name, 0, tuple(start.members), tuple(start.edges))
     how: dict[str, Any] = {"stoppable": answered, "debug": bool(asked("debug"))}
     try:
-        result = run(settings, world=world, on_start=reporter.start, on_round=reporter.round, **how)
+        result = run(settings, world=member, on_start=reporter.start, on_round=reporter.round, **how)
     except RunEnded as error:
         sys.exit(error.exit_code)  # the starter hears why from its source
     member.finish()
@@ -112,7 +110,7 @@ def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, id
         member = open_agent(network, own, given, journal, identity)
         starts, member.receipts = Starts(member, journal, folder), Receipts(folder, network, own)
         if figures is not None:
-            figures.live = lambda: figures_of(member)
+            figures.live = lambda: member.figures
         how: dict[str, Any] = {"on_start": progress.start, "on_round": progress.round, "stoppable": False}
         summary: Any = None
         try:
@@ -157,7 +155,7 @@ class Starts:
         self._cause = ""
         member.staged = lambda: staged(folder) if journal.signed else None
 
-    def next(self) -> ZmqWorld:
+    def next(self) -> Member:
         """Form the next start, and return its processes; Finished once the run has ended, with its end."""
         gc.collect()  # frames of a start that has ended hold its arrays, in cycles
         member, journal = self._member, self._journal
@@ -172,7 +170,8 @@ class Starts:
         begun.stage = self._stage
         held = member.charged
         member.charged = lambda: held() if begun.ledger is None else _charged(journal.c, begun.ledger)
-        return ZmqWorld(member, begun)
+        member.start = begun
+        return member
 
     def _finish(self, digest: str) -> NoReturn:
         """Sign the end that this start is about, if it is this agent's, too."""
@@ -203,7 +202,7 @@ class Starts:
         """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
         if isinstance(error, RunEnded):
             raise error
-        self._member.quit(error)  # if nobody has left it here yet
+        self._member.lose(None, str(error))  # if nobody has left it here yet
         self._cause = str(error)
         text = f"{error}; going on with the agents that are there"
         say("start-ended", text, "warning")

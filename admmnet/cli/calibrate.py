@@ -19,7 +19,7 @@ from admmnet.methods import METHODS, single_sites
 from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import epsilon
 from admmnet.registry import meant
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 if TYPE_CHECKING:
     from admmnet.methods.agents import AgentPlan
@@ -88,7 +88,7 @@ def calibrate(
     sizes = [] if records is None else _sizes(records)
     if run.agents is None and run.topology is None and len(sizes) > 1:
         run = run.changed(agents=len(sizes))
-    _, graph = located(run, LocalWorld())
+    _, graph = located(run, World())
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all")
@@ -97,7 +97,7 @@ def calibrate(
     task, classes = declared_task(run.sections.data), declared_classes(run.sections.data)
     settings = with_delta(settings, list(counts.values()))
     known = Facts(graph, counts, run.features or 100, task=task, classes=classes)
-    method, plans, contracts, _ = decide(settings, LocalWorld(), [sorted(graph)], known)
+    method, plans, contracts, _ = decide(settings, World(), [sorted(graph)], known)
     if settings.account is not None:
         notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)
@@ -300,7 +300,7 @@ def baseline(name: str, config: str | None, dry_run: bool, **flags: Any) -> None
     if dry_run:
         _show_plan(settings)
     else:
-        train(settings, LocalWorld())
+        train(settings, World())
 
 
 def _show_plan(settings: RunConfig) -> None:
@@ -311,7 +311,7 @@ def _show_plan(settings: RunConfig) -> None:
     if settings.account is not None:
         settings = settings.changed(account=None, no_account=True)
         notes("the account is not read: this is the noise of a first run")
-    plan = prepare(settings, LocalWorld())
+    plan = prepare(settings, World())
     facts = _dry_facts(plan)
     said = ("no privacy: there is no noise",) if facts["epsilon_target"] is None else ()
     show(facts, *said)

@@ -75,8 +75,7 @@ def init(topology: str, relay: str, names: str | None, out: Path, seed: int) -> 
     from admmnet.graph import network_of
     from admmnet.graph.specs import check_seed
     from admmnet.identity.keys import Identity
-    from admmnet.transport.hosts.keys import Keys, secret_path, write_secret
-    from admmnet.transport.hosts.network import NAMED, Peer, make_network, write_network
+    from admmnet.transport.hosts import NAMED, Keys, Peer, make_network, secret_path, write_network, write_secret
 
     check_seed("--seed", topology, seed)
     graph = network_of(topology, seed=seed)
@@ -158,8 +157,7 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     from admmnet.identity.keys import Identity, verify
     from admmnet.record.finish import Ends
     from admmnet.running.topics import TOPICS
-    from admmnet.transport.hosts.keys import Keys, read_secret, secret_path
-    from admmnet.transport.hosts.network import read_network
+    from admmnet.transport.hosts import Keys, read_network, read_secret, secret_path
     from admmnet.transport.zmq.relay import Relay, Terms, forward
 
     network = read_network(network_file)
@@ -179,7 +177,8 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     keys_are = Identity.fresh()
     assert verify(keys_are.public, keys_are.sign(b""), b"")  # imports what could not be opened later
     with telling() as figures:
-        one = Relay(network, Terms(int(asked), **terms), TOPICS, Ends(network, out), keys, out)
+        ends = Ends(network, out)
+        one = Relay(network, Terms(int(asked), **terms), TOPICS, keys, out, ends.take, ends.end)
         if figures is not None:
             figures.live = one.figures
         try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
-from admmnet.faults.settings import FaultSettings
 from admmnet.gone import gone_key
 from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import DEFAULT, Given, MethodSettings
@@ -75,7 +74,6 @@ class Sections(NamedTuple):
     method: MethodSettings
     data: DataSettings
     network: NetworkSettings
-    faults: FaultSettings
     run: RunSettings
 
 
@@ -292,7 +290,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
-_SECTIONS = MethodSettings, DataSettings, NetworkSettings, FaultSettings, RunSettings
+_SECTIONS = MethodSettings, DataSettings, NetworkSettings, RunSettings
 
 
 @cache

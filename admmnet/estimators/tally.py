@@ -24,7 +24,7 @@ from admmnet.privacy.budget import Totals, added, empty, largest
 from admmnet.privacy.events import Unprotected
 from admmnet.record.format import epsilon
 from admmnet.record.reader import read_run
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 IN_MEMORY = "process"
 """The ``account`` of fits that this tally alone adds up."""
@@ -101,7 +101,7 @@ def run_on(account: str | Path, seed: int | None, **asked: Any) -> RunResult:
         out = Path(place) / "run"
         try:
             how |= {"private": private, "simulate": not private, "out": str(out)}
-            result = run(world=LocalWorld(lasting=False), **how, **asked)
+            result = run(world=World(lasting=False), **how, **asked)
             _ = result.model  # is read while there is a folder
         except AdmmnetError as error:  # callers such as cross validation turn errors into nan
             if folder is not None:

@@ -1,20 +1,34 @@
-"""The whole verdict on a folder: ledgers, summary and manifest, receipts against each other, and the signature."""
+"""The whole verdict on a folder: ledgers, summary and manifest, and receipts against each other (docs/ledger.md).
+
+Receipts show who forged a ledger or rolled it back, or told agents different things.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.evidence.compare import compare, hold_keys, read_evidence
+from admmnet.privacy.ledger.lines import digest
 from admmnet.record.figures import contradictions
 from admmnet.record.finish import check_end, public_files
 from admmnet.record.folder import SUMMARY
-from admmnet.record.reader import read_run
+from admmnet.record.reader import Run, read_run
+from admmnet.record.receipts import FILE, Keys, Receipt, read_receipts
 from admmnet.record.verdict import Verdict, verdict_of
-from admmnet.transport.hosts.network import read_network
+from admmnet.transport.hosts import read_network
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Words in one run folder, all signed."""
+
+    run: Run
+    keys: Keys
+    kept: list[Receipt] = field(repr=False)
 
 
 def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False) -> Verdict:
@@ -26,11 +40,12 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
     hold against others.
     """
     run, *others = (read_run(path, events=False) for path in (folder, *against))
-    found = [(one.path, read_evidence(one)) for one in (run, *others)]
-    for path, evidence in found:
-        if evidence is None and (against or network is not None):
-            raise RequestError(f"{path} keeps no receipts: agents on hosts of their own do (`admmnet agent`)")
-    kept = [evidence for _, evidence in found if evidence is not None]
+    kept = list[Evidence]()
+    for one in (run, *others):
+        if (one.path / FILE).exists():
+            kept.append(Evidence(one, *read_receipts(one.path)))
+        elif against or network is not None:
+            raise RequestError(f"{one.path} keeps no receipts: agents on hosts of their own do (`admmnet agent`)")
     for one in (run, *others):
         if one.finished and (files := public_files(one.path)):
             check_end(one.path, files, one.path)
@@ -44,11 +59,71 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
 
         if (wrong := network_fault(read_run(folder))) is not None:
             raise CheckFailed(wrong)
-    if network is not None:
-        hold_keys(kept[0], read_network(network), network)
+    for agent, key in () if network is None else kept[0].keys.by_agent.items():
+        peers = read_network(str(network)).peers
+        if agent >= len(peers) or key != peers[agent].identity:
+            raise CheckFailed(f"{folder / FILE}: the key of agent {agent} is none that {network} lists for it")
     verdict = verdict_of(run)
     if private and verdict.mode.mode != "private":
         raise CheckFailed(f"{folder}: {verdict.mode.line()}; a private run was required")
     assert verdict.integrity is not None
     integrity = structs.replace(verdict.integrity, receipts=receipts, others=len(against))
     return structs.replace(verdict, integrity=integrity)
+
+
+def compare(folders: Sequence[Evidence]) -> int:
+    """Hold all words against each other, and against the ledgers in these folders; return how many there are.
+
+    CheckFailed names the agent that lied, or those between whom somebody lied, and where that shows. RequestError if
+    folders are not of one run.
+    """
+    first, *others = folders
+    for other in others:
+        if other.keys.run != first.keys.run:
+            raise RequestError(f"{other.run.path} and {first.run.path} are not of one run: it has another name there")
+        for agent, key in other.keys.keys.items():
+            if first.keys.keys.get(agent) != key:
+                raise CheckFailed(
+                    f"{first.run.path / FILE} and {other.run.path / FILE} list different keys of agent {agent} for one "
+                    "run: one of them was changed; --network FILE shows which"
+                )
+    kept = sorted((one for folder in folders for one in folder.kept), key=lambda one: one.word.age)
+    turns, heads = dict[tuple[str, int, int], Receipt](), dict[tuple[int, int], Receipt]()
+    for one in kept:
+        word = one.word
+        before = turns.setdefault((word.start, word.agent, word.turn), one)
+        if before.word != structs.replace(word, to=before.word.to):  # it says the same to all, or to each neighbour
+            raise CheckFailed(
+                f"agent {word.agent} has signed two different words in turn {word.turn} of one start, "
+                f"{'vectors' if before.word.said != word.said else 'ledgers'}: {before} and {one}"
+            )
+        before = heads.setdefault((word.agent, word.lines), one)
+        if before.word.head != word.head:
+            raise CheckFailed(f"agent {word.agent} has told of two ledgers of {word.lines} lines: {before} and {one}")
+    for folder in folders:
+        for name, ledger in folder.run.ledgers.items():
+            own = [one for one in kept if one.word.agent == ledger.header["agent"] and one.word.lines]
+            _hold_ledger(folder.run.path / name, own)
+        for teller in folders:
+            for name, ledger in folder.run.ledgers.items():
+                said = None if teller.run.summary is None else teller.run.summary.ledgers.get(name)
+                if said is not None and said != ledger.sha256:
+                    raise CheckFailed(
+                        f"{folder.run.path / name}: its sha256 is not the one in {teller.run.path}/summary.json: one "
+                        "of the two was changed after the run; neither is signed, so neither is proven wrong"
+                    )
+    return len(kept)
+
+
+def _hold_ledger(path: Path, told: Iterable[Receipt]) -> None:
+    """Hold a ledger against what its agent has told of it."""
+    digests = [digest(line) for line in path.read_bytes().split(b"\n")[:-1]]
+    for one in told:
+        word = one.word
+        said = f"agent {word.agent} told {'all' if word.to < 0 else f'agent {word.to}'}"
+        if word.lines > len(digests):
+            raise CheckFailed(
+                f"{path}: has {len(digests)} lines, {said} that it had {word.lines} ({one}): it was cut or rolled back"
+            )
+        if digests[word.lines - 1] != word.head:
+            raise CheckFailed(f"{path}: line {word.lines}: is not the line that {said} ({one}): it was made anew")

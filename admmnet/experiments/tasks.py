@@ -14,7 +14,7 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.running.entrance import prepare
 from admmnet.running.graphs import located
 from admmnet.running.loading import Loader
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 Worst = Mapping[int, Totals]
 """Worst case of a run by agent."""
@@ -22,7 +22,7 @@ Worst = Mapping[int, Totals]
 
 def counted(read: Reader | None, config: RunConfig) -> list[int]:
     """Training records of every agent."""
-    own, graph = located(config, LocalWorld())
+    own, graph = located(config, World())
     agents = range(len(graph))
     records = loader_of(read, held=False)(config.changed(**own).request, len(agents), agents)
     return [*records.counts.values()]
@@ -30,7 +30,7 @@ def counted(read: Reader | None, config: RunConfig) -> list[int]:
 
 def run_cell(read: Reader | None, config: RunConfig, folder: Path, trial: bool) -> None:
     """Make one seeded run, as `admmnet run` makes it."""
-    run(config.changed(out=str(folder)), world=LocalWorld(), loader=loader_of(read, held=trial))
+    run(config.changed(out=str(folder)), world=World(), loader=loader_of(read, held=trial))
 
 
 def cost(
@@ -45,7 +45,7 @@ def cost(
 
 def worst_case(config: RunConfig, loader: Loader) -> Worst:
     """Everything that every agent of a run can be charged, empty without privacy; refused as the run would be."""
-    plan = prepare(config, LocalWorld(), loader)
+    plan = prepare(config, World(), loader)
     worst = {i: plan.worst(i) for i in plan.contracts}
     return {i: own for i, own in worst.items() if own is not None}
 

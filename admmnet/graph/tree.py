@@ -88,22 +88,22 @@ def spanning_tree(graph: Graph | Mapping[int, Iterable[int]], without: Collectio
     agents = tuple(i for i in range(len(graph)) if i not in out)
     if not agents:
         return None
-    first = _search(around, agents[0])
+    first = search(around, agents[0])
     if len(first) < len(agents):
         return None
     end = _furthest(first)
-    path = _search(around, end)
+    path = search(around, end)
     centre = _furthest(path)
     for _ in range(path[centre][1] // 2):
         centre = path[centre][0]
     parent = np.full(len(around), OUTSIDE, dtype=np.int64)
     depth = np.full(len(around), -1, dtype=np.int64)
-    for agent, (above, steps) in _search(around, centre).items():
+    for agent, (above, steps) in search(around, centre).items():
         parent[agent], depth[agent] = above, steps
     return Tree(centre, parent, depth, agents)
 
 
-def _search(around: list[list[int]], start: int) -> dict[int, tuple[int, int]]:
+def search(around: Graph | list[list[int]], start: int) -> dict[int, tuple[int, int]]:
     """Parent and depth of everybody that a breadth-first search finds, in its order."""
     found, queue = {start: (-1, 0)}, deque([start])
     while queue:

@@ -33,7 +33,7 @@ from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Sum
 from admmnet.record.journal import past_of
 from admmnet.record.reader import look_at
 from admmnet.record.receipts import Signature, read_keys
-from admmnet.transport.hosts.network import Network
+from admmnet.transport.hosts import Network
 from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
 
@@ -109,22 +109,21 @@ class Ends:
             files = bare({name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}, folder)
             self.end = End(read_end(files)[1], files, (folder / FINISH).read_bytes())
 
-    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> bool:
-        """Take in files that these agents have signed; whether they are those that were signed."""
+    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> End | None:
+        """Keep files that these agents have signed as the end; None if they are not those that were signed."""
         staged = {str(i): signed[i].hex() for i in sorted(signed)}
         finish = encode(Finish(run=run, network=self._network.digest, digest=end.digest, staged=staged), indent=2)
         keys = {i: str(peer.identity) for i, peer in enumerate(self._network.peers)}
         try:
             if read_end(end.files)[1] != end.digest:
-                return False
+                return None
             files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
             check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
         except CheckFailed:
-            return False
+            return None
         if self._folder is not None:
             write_whole({self._folder / name: data for name, data in {**files, FINISH: finish}.items()})
-        self.end = End(end.digest, files, finish)
-        return True
+        return End(end.digest, files, finish)
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:

@@ -11,7 +11,6 @@ from typing import Any
 
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
-from admmnet.faults.settings import FaultSettings
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.methods import METHODS
@@ -23,6 +22,7 @@ from admmnet.privacy.network.views import MOST_SETS, TreeFlow, sets_of
 from admmnet.record.forms import NetworkFigures
 from admmnet.record.journal import WENT_ON
 from admmnet.record.reader import Run
+from admmnet.transport.settings import NetworkSettings
 
 WORK, SECONDS = 2e11, 5e9
 """Numbers that a search may handle in minutes, for a command, and in seconds, for a summary."""
@@ -114,7 +114,7 @@ def network_of(run: Run) -> Network | str:
     if run.summary is None or run.part is not None:
         return "the run is unfinished, or the ledgers of other agents lie elsewhere: all of them are needed"
     sections = load_saved(run.path).sections
-    reason = next(_against(run, sections.method, sections.faults, sections.run.show), None)
+    reason = next(_against(run, sections.method, sections.network, sections.run.show), None)
     if reason is not None:
         return reason
     ledgers = {int(own.header["agent"]): own for own in run.ledgers.values()}
@@ -147,7 +147,7 @@ def _without(method: MethodSettings) -> str:
     return f"no theorem on neighbours alone covers the messages of {method.algorithm}"
 
 
-def _against(run: Run, method: MethodSettings, faults: FaultSettings, show: str) -> Iterator[str]:
+def _against(run: Run, method: MethodSettings, faults: NetworkSettings, show: str) -> Iterator[str]:
     """Conditions that do not hold, each with the line that breaks it."""
     summary = run.summary
     assert summary is not None

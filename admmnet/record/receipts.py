@@ -20,7 +20,7 @@ from admmnet.identity.keys import SIGNATURE
 from admmnet.privacy.ledger.form import Digest
 from admmnet.record.folder import is_begun
 from admmnet.record.forms import AgentKey, FileForm
-from admmnet.transport.hosts.network import Network
+from admmnet.transport.hosts import Network
 from admmnet.transport.zmq.wire import BadFrame, Head, Round, Word, packed, read_word
 from admmnet.types import Whole
 

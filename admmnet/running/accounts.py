@@ -38,8 +38,7 @@ def deltas_of(
     def valid(agent: int, value: object) -> bool:
         return value is None or (type(value) is float and 0.0 < value < 1.0)
 
-    words = [said and said.get("deltas", ()) for said in told]
-    found = owned(world, words, owners, mine, valid, "account's delta")
+    found = owned(world, told, owners, mine, valid, "account's delta", key="deltas")
     return {i: delta for i, delta in found.items() if delta is not None}
 
 

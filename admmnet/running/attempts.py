@@ -13,7 +13,7 @@ from admmnet.errors import RunError
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned
+from admmnet.transport.collective import owned, share
 from admmnet.types import Total
 
 
@@ -116,7 +116,7 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
 
     what = "key for masks, with its signature,"
     here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
-    told = gather_owned(world, here, mine, valid, what, topic="masks", lasting=False)
+    told = owned(world, share(world, {"values": mine}, "masks"), here, mine, valid, what, lasting=False)
 
     probe, known = MaskKey(), dict[int, bytes]()
     for agent, (public, _) in told.items():

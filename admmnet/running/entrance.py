@@ -28,7 +28,7 @@ from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
-from admmnet.transport.collective import pairs_of, share
+from admmnet.transport.collective import share
 from admmnet.transport.layout import layout
 
 
@@ -52,7 +52,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
         )
     sections = config.sections
-    run, faults = sections.run, sections.faults
+    run = sections.run
     settings = fixed(config.chosen_method.of_labels(sections.method, config.declared))
     found, graph = located(config, world)
     network = sections.network.changed(**{name: found[name] for name in found if name != "split"})
@@ -81,7 +81,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         holders = held(places.blocks[world.rank], data, settings, **how)
         deltas = {i: delta_of(config.account, i) for i in holders if config.delta == "auto" and config.budgeted}
         own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
-        own |= {"account": config.account is not None, "deltas": pairs_of(deltas)}
+        own |= {"account": config.account is not None, "deltas": deltas}
         told = share(world, own | told_of(holders, data, world), "facts")
     there = [one for one in told if one is not None]
     machines, mine = [str(one.get("machine")) for one in there], owners[world.rank]
@@ -126,7 +126,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             said += journal_note(Path(run.out or run.resume or "runs"), method, degrees)
         trouble = None
         if not config.baseline:
-            trouble = faults_of(faults, settings, graph, run.seed, config.graph_seed)
+            trouble = faults_of(network, settings, graph, run.seed, config.graph_seed)
         failing.pop_all()  # the accounts stay open
     known = accounts.values(), len(set(machines))
     notes = notes_of(settings, data, *known, simulation=simulation, seeded=run.seeded)

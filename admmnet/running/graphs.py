@@ -10,13 +10,13 @@ from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel, parse_offline
 from admmnet.faults.schedule import read_schedule
-from admmnet.faults.settings import FaultSettings
 from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
 from admmnet.graph.specs import is_random
 from admmnet.methods.settings import MethodSettings
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block
+from admmnet.transport.settings import NetworkSettings
 
 
 def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
@@ -43,7 +43,7 @@ def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
 
 
 def faults_of(
-    faults: FaultSettings, method: MethodSettings, graph: Graph, seed: int | None, graph_seed: int
+    faults: NetworkSettings, method: MethodSettings, graph: Graph, seed: int | None, graph_seed: int
 ) -> FaultModel | None:
     """Return what a run's settings ask for on its graph, None for no trouble; the number of rounds is known.
 

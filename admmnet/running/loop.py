@@ -90,9 +90,9 @@ def perform(
                 check_mode(config)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
-                from admmnet.transport.local import LocalWorld
+                from admmnet.transport import World
 
-                own, graph = located(config, LocalWorld())
+                own, graph = located(config, World())
                 config = config.changed(**own)
                 on: tuple[Any, Any] = asked.on_start, asked.on_round
                 return run_spawned(config, graph, *on, stoppable=stoppable, debug=debug, loader=loader)

@@ -38,7 +38,7 @@ from admmnet.running.loading import Holders
 from admmnet.running.told import nominal_of, target_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
-from admmnet.transport.collective import gather_owned
+from admmnet.transport.collective import owned, share
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -138,7 +138,8 @@ def decide(
             near = math.sqrt(2.0 * method.facts.nominal[agent] / method.rounds)
             return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
 
-        ratios = gather_owned(world, owners, ratio, fits, "share of sensitivity in the noise", topic="ratio")
+        answers = share(world, {"values": ratio}, "ratio")
+        ratios = owned(world, answers, owners, ratio, fits, "share of sensitivity in the noise")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
     return method, planned, contracts, prologue
 

@@ -119,7 +119,7 @@ def run_spawned(
 def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
     """Relay of agents on this machine, in a thread."""
     from admmnet.running.topics import TOPICS
-    from admmnet.transport.hosts.network import read_network
+    from admmnet.transport.hosts import read_network
     from admmnet.transport.zmq.relay import Relay, Terms, forward
 
     found = read_network(network)
@@ -139,8 +139,7 @@ def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
 def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
     from admmnet.identity.keys import Identity
-    from admmnet.transport.hosts.keys import secret_path, write_secret
-    from admmnet.transport.hosts.network import Peer, make_network, write_network
+    from admmnet.transport.hosts import Peer, make_network, secret_path, write_network, write_secret
 
     identities = {i: Identity.fresh() for i in graph}
     secret_path(private, 0).parent.mkdir(mode=0o700)

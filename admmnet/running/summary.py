@@ -72,7 +72,7 @@ def summarise(
         agents=[_agent_entry(party, row, graph, observer) for row in range(len(party.nodes))],
         digests={ledger_name(node.id, len(graph)): sha256(node.ledger.path) for node in party.nodes},
         seconds=(total, solve if simulation else 0.0, exchange),
-        frames=dict(getattr(world, "counts", {})),
+        frames=getattr(world, "figures", {}).get("frames", {}),
     )
     words = heard(mine, transport) if world.size > 1 else [mine]  # of one process this would be a copy
     entries = {entry.agent: entry for word in words for entry in word.agents if entry.agent not in transport.away}

@@ -17,7 +17,7 @@ from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.loading import Holders
 from admmnet.running.topics import MOST_RECORDS
 from admmnet.transport import World
-from admmnet.transport.collective import owned, pairs_of, share
+from admmnet.transport.collective import owned, share
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
@@ -36,7 +36,7 @@ def told_of(holders: Holders, data: Records, world: World) -> dict[str, Any]:
             f"it: raise records of agent {world.rank} there, at every host, or leave it out"
         )
     alike = {"width": len(data.feature_names), "tests": len(data.y_test)}
-    return {"counts": pairs_of(counts)} | {name: pairs_of(dict.fromkeys(holders, n)) for name, n in alike.items()}
+    return {"counts": counts} | {name: dict.fromkeys(holders, n) for name, n in alike.items()}
 
 
 def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders) -> dict[int, int]:
@@ -46,9 +46,8 @@ def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any]
     ``told`` is what all processes have told, by ``told_of``.
     """
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    words = [said and said.get("counts", ()) for said in told]
     valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS  # noqa: E731
-    return owned(world, words, owners, mine, valid, "number of records", absent=lambda i: 1)
+    return owned(world, told, owners, mine, valid, "number of records", key="counts", absent=lambda i: 1)
 
 
 def alike_of(
@@ -59,10 +58,11 @@ def alike_of(
     RequestError if they differ; on hosts of their own at agents with another number than most, which leave.
     """
     what = {"width": "features", "tests": "test records"}[topic]
-    words, least = [said and said.get(topic, ()) for said in told], 1 if topic == "width" else 0
+    least = 1 if topic == "width" else 0
     valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and least <= n <= MOST_RECORDS  # noqa: E731
     mine = dict.fromkeys(holders, own)
-    known = owned(world, words, owners, mine, valid, f"number of {what}", lasting=False, absent=lambda i: own)
+    how: dict[str, Any] = {"key": topic, "lasting": False, "absent": lambda i: own}
+    known = owned(world, told, owners, mine, valid, f"number of {what}", **how)
     numbers, hosts = [*known.values()], world.start is not None and not world.shared_folder
     usual = max(numbers, key=numbers.count)
     odd = world.rank if hosts and own != usual else next((i for i, n in known.items() if n != usual), None)
@@ -101,9 +101,9 @@ def nominal_of(
 
     mine = {i: left(target) for i, target in targets.items()}
     if accounted:
-        words = share(world, {"values": pairs_of(mine)}, "left")
+        words = share(world, {"values": mine}, "left")
     else:
-        words = [pairs_of({i: plain(target_of(settings, i)) for i in agents}) for agents in owners]
+        words = [{"values": {str(i): plain(target_of(settings, i)) for i in agents}} for agents in owners]
     absent: Callable[[int], float] = lambda i: plain(Target(*PrivacySettings.budget_of(settings, i)))  # noqa: E731
     return owned(world, words, owners, mine, valid, "budget left (rho)", lasting=lasting, absent=absent)
 

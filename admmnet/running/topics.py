@@ -12,9 +12,8 @@ from msgspec import Meta, Struct
 
 from admmnet.privacy.ledger.form import Digest
 from admmnet.record.forms import AgentEntry
-from admmnet.transport.hosts.network import Peer
-from admmnet.transport.zmq.topics import Topic, Topics
-from admmnet.transport.zmq.wire import Name, Round
+from admmnet.transport.hosts import Peer
+from admmnet.transport.zmq.wire import Name, Round, Topic, Topics
 from admmnet.types import Figure
 
 MOST_RECORDS = 2**40
@@ -39,26 +38,26 @@ class Facts(_Told):
     """which compiled code computes"""
     account: bool
     """whether it has an account"""
-    deltas: list[tuple[Agent, Annotated[float, Meta(gt=0.0, lt=1.0)] | None]]
+    deltas: dict[Agent, Annotated[float, Meta(gt=0.0, lt=1.0)] | None]
     """delta of its account"""
-    counts: list[tuple[Agent, Number]]
+    counts: dict[Agent, Number]
     """n_i, its records"""
-    width: list[tuple[Agent, Number]]
+    width: dict[Agent, Number]
     """its features"""
-    tests: list[tuple[Agent, Whole]]
+    tests: dict[Agent, Whole]
     """its test records, for which nobody is charged"""
 
 
 class Shares(_Told):
     """Nominal budget that an agent has left, or the share of sensitivity in the noise of masked sums, which follows."""
 
-    values: list[tuple[Agent, Share]]
+    values: dict[Agent, Share]
 
 
 class MaskKeys(_Told):
     """X25519 key for masks of this start, and its signature."""
 
-    values: list[tuple[Agent, tuple[Hexadecimal, Hexadecimal]]]
+    values: dict[Agent, tuple[Hexadecimal, Hexadecimal]]
 
 
 class Figures(_Told):
@@ -78,15 +77,15 @@ def _own(*names: str) -> Any:
     """Fits: an agent speaks for itself alone."""
 
     def fits(value: Any, peer: Peer) -> bool:
-        return all([i for i, *_ in getattr(value, name)] in ([peer.agent], []) for name in names)
+        return all([*getattr(value, name)] in ([peer.agent], []) for name in names)
 
     return fits
 
 
 def _facts(value: Facts, peer: Peer) -> bool:
-    whole = [[i for i, _ in told] for told in (value.counts, value.width, value.tests)] == [[peer.agent]] * 3
+    whole = all([*told] == [peer.agent] for told in (value.counts, value.width, value.tests))
     most = MOST_RECORDS if peer.records is None else peer.records
-    return whole and _own("deltas")(value, peer) and value.counts[0][1] <= most
+    return whole and _own("deltas")(value, peer) and value.counts[peer.agent] <= most
 
 
 def _figures(value: Figures, peer: Peer) -> bool:

@@ -1,15 +1,18 @@
 """Moving vectors between neighbours. A transport knows arrays and agents, never what they mean.
 
-``World`` is the set of processes before there is a graph; ``Transport`` is what the loop talks to. Both come
-in a local form (one process), an MPI form and a ZeroMQ form; the same conformance tests run over every one.
+``World`` is the set of processes before there is a graph; ``Transport`` is what the loop talks to. As they stand here
+all agents are in one process: the reference, which the forms for MPI and ZeroMQ must equal bitwise.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from abc import ABC, abstractmethod
+import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+from msgspec import Meta, Struct, field
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.transport.layout import layout
@@ -18,8 +21,7 @@ if TYPE_CHECKING:
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
-    from admmnet.transport.begun import Begun
-    from admmnet.transport.hosts.network import Network
+    from admmnet.transport.hosts import Network
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -32,19 +34,65 @@ Trees = Callable[[frozenset[int]], "Tree | None"]
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
-class World(Protocol):
-    """The processes of a run before they are connected."""
+NEVER = -5
+"""Round of an agent that has been charged nothing, as agents tell each other: before that of every stage."""
 
-    rank: int
-    size: int
-    """Number of this process, and of all."""
+
+class Begun(Struct):
+    """A start of a run over hosts of their own (docs/protocol.md)."""
+
     name: str
-    """As the summary calls the transport."""
-    shared_folder: bool
-    """Whether all processes write one run folder; else each has a folder of its own."""
-    lasting: bool
-    """Whether the run folder is kept; else its ledgers need not reach the disk, but accounts do."""
+    """64 hexadecimal digits, which nobody can have known before."""
+    number: int
+    """How many starts this agent has taken part in before."""
+    members: tuple[int, ...]
+    """Processes that take part, ascending."""
+    edges: tuple[tuple[int, int], ...]
+    """Between them, the lower first."""
+    rule: Literal["replay", "go on"] = "go on"
+    round: int = 0
+    """First round; of a replay the rounds of the state from which it goes."""
+    changed: int | None = None
+    """First round of the changed start which this one is, or repeats; None where none is changed."""
+    plan: str = ""
+    """Name of the start whose rounds these are: of this one, or of that which it repeats."""
+    away: Mapping[int, int] = field(default_factory=dict)
+    """Processes that take no part, and since which round."""
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What agents have said before the first round: it stands, whatever they say in later starts."""
+    asked: dict[str, int] = field(default_factory=dict)
+    """How often each fact was asked for in this start: a run that is planned twice asks twice."""
+    stage: Callable[[str, Mapping[str, bytes]], bytes] | None = None
+    """Sign an end whose files are on the disk; finish.json, once a quorum of agents has signed it."""
+    history: list[Any] = field(default_factory=list)
+    """This start and those before it, for the summary."""
+    fold: int = 0
+    """Rounds that this agent plays again by itself, from what it has heard."""
+    journal: Any = None
+    """That of this agent; None where one command has started all, and they write one folder."""
+    ledger: Any = None
+    """That of this agent, once it is open, in a run without a seed."""
 
+
+class Failed(Struct, frozen=True, forbid_unknown_fields=True):
+    """In place of a process's word: its error, by exit code and public text."""
+
+    code: Annotated[int, Meta(ge=0, le=255)]
+    text: Annotated[str, Meta(max_length=1000)]
+    whom: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
+    """An agent that has said before what cannot be."""
+
+
+class World:
+    """The processes of a run before they are connected: this one alone.
+
+    ``lasting``: the run folder is kept; else its ledgers need not reach the disk, but accounts do.
+    """
+
+    rank, size, name = 0, 1, "local"
+    """Number of this process, and of all; as the summary calls the transport."""
+    shared_folder = True
+    """Whether all processes write one run folder; else each has a folder of its own."""
     graph: Graph | None = None
     """The network that the processes were started for, where they know of one."""
     network: Network | None = None
@@ -54,24 +102,34 @@ class World(Protocol):
     start: Begun | None = None
     """Start of a run over hosts of their own; None elsewhere."""
 
+    def __init__(self, *, lasting: bool = True) -> None:
+        self.lasting = lasting
+
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """Collect one JSON value, or ``Failed``, of every process, in rank order; None of those outside the start.
 
         Over ZeroMQ a value has the form of its ``topic`` (``running.topics``).
         """
+        return [value if isinstance(value, Failed) else json.loads(json.dumps(value))]
 
     def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
         """Raise that an agent has said what cannot be, at all processes alike."""
         raise kind(fault).of_all()
 
+    def reject(self, agent: int, fault: str) -> NoReturn:
+        """End the start, or the run, by a RunError, because of what a neighbour sent."""
+        raise RunError(fault)
+
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End all processes at once with this exit code; on hosts of their own they are told the reason."""
+        sys.exit(code)
 
     def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Spread the graph's agents over the processes, by ``layout.layout``."""
+        return Transport(self, graph, block)
 
 
-class Transport(ABC):
+class Transport:
     """Rounds of messages between neighbours, and what the run folder needs to know of all agents.
 
     Attributes
@@ -85,7 +143,7 @@ class Transport(ABC):
     """
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
-        self.world: World = world
+        self.world = world
         self.layout = layout(graph, block, world.size)
         self.away: dict[int, int] = {}
         owners = self.layout.owners
@@ -97,7 +155,6 @@ class Transport(ABC):
         self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
         self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
 
-    @abstractmethod
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """Send vectors of this process's agents to neighbours in other processes; return those that these have sent.
 
@@ -108,8 +165,8 @@ class Transport(ABC):
         round : int
             Round, the same everywhere.
         """
+        return {}
 
-    @abstractmethod
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
         """Sum vectors of integers over all agents, modulo 2^64, along the edges of a tree: up to its root, and down.
 
@@ -135,27 +192,45 @@ class Transport(ABC):
         RunError
             If an agent's vector has another length, and one loss ends all.
         """
+        import numpy as np  # here: the command line starts faster
+
+        from admmnet.types import Total
+
+        count, tree = len(self._owner), trees(frozenset(self.away))
+        if tree is None:
+            return None
+        # of every agent whether it is in the sum, and then the sum
+        part, inside = np.zeros(count + size, dtype=np.int64), set(tree.agents)
+        for i in self.agents:
+            vector = outgoing.get(i)
+            if vector is not None and vector.size != size:
+                raise RunError(
+                    f"agent {i} gives {vector.size} numbers in place of {size}: it does not run the same model; start "
+                    "all agents with the same data schema and settings"
+                )
+            if vector is not None and i in inside:
+                part[i] = 1
+                part[count:] += vector  # arrays of integers wrap around
+        total = self._added(part, tree, round)
+        agents = tuple(np.flatnonzero(total[:count]).tolist())
+        return Total(total[count:].copy(), agents) if agents else None
+
+    def _added(self, part: Integers, tree: Tree, round: int) -> Integers:
+        """Sum of the parts of all processes, in any order."""
+        return part
 
     def hearer(self, agent: int) -> int:
         """First agent of this process that an agent of another one speaks to."""
         return next(i for i, j in self._crossing if j == agent)
 
-    def reject(self, agent: int, fault: str) -> None:
-        """End the start, or the run, by a RunError, because of what an agent sent."""
-        raise RunError(fault)
-
-    def accuse(self, agent: int, fault: str) -> None:
-        """As ``reject``, because of what an agent has said to all; it need not see a fault itself."""
-        self.reject(agent, fault)
-
-    @abstractmethod
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 
         Rows of agents that take no part are nan.
         """
+        return rows.copy()
 
-    def close(self) -> None:  # noqa: B027 (not all hold anything)
+    def close(self) -> None:
         """Free what the transport holds."""
 
 
@@ -177,8 +252,6 @@ def open_world(transport: str = "auto") -> World:
 
     A launcher whose processes do not find each other is refused.
     """
-    from admmnet.transport.local import LocalWorld
-
     launched = launched_size()
     if transport in ("local", "zmq") or (transport == "auto" and launched == 1):
         if launched > 1 and transport != "auto":
@@ -187,7 +260,7 @@ def open_world(transport: str = "auto") -> World:
                 f"--transport {transport} {how}, but the launcher started {launched}; "
                 "leave out mpirun, or take --transport mpi"
             )
-        return LocalWorld()  # of zmq: the process that starts the others
+        return World()  # of zmq: the process that starts the others
     from admmnet.transport.mpi import MPIWorld
 
     world = MPIWorld()

@@ -1,7 +1,7 @@
 """Acting as one over several processes: an error anywhere becomes the same error everywhere.
 
 What comes back from a gather is another process's word. It is believed of that process's own agents, once type and
-range are right, and of nobody else: ``gather_owned`` (docs/proofs.md, "What other processes decide").
+range are right, and of nobody else: ``owned`` (docs/proofs.md, "What other processes decide").
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from admmnet.errors import AdmmnetError, StartEnded, Terminated, broken, kind_of, printable
 from admmnet.log import say
-from admmnet.transport import World
+from admmnet.transport import Failed, World
 
 T = TypeVar("T")
 STAGGER = 0.5
@@ -55,13 +55,6 @@ class Kept:
 
 KEPT = Kept()
 """That of this process."""
-
-
-class Failed(NamedTuple):
-    """In place of a process's word: its error, by exit code and public text."""
-
-    code: int
-    text: str
 
 
 def share(world: World, value: Any = None, topic: str = "ready") -> list[Any]:
@@ -102,30 +95,6 @@ def _raise_first(answers: Sequence[Any]) -> None:
             raise kind_of(answer.code)(printable(answer.text)).of_all()
 
 
-def gather_owned(
-    world: World,
-    owners: Sequence[Sequence[int]],
-    mine: Mapping[int, T],
-    valid: Callable[[int, Any], bool],
-    what: str,
-    *,
-    topic: str,
-    lasting: bool = True,
-) -> dict[int, T]:
-    """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
-
-    ``mine`` maps this process's agents to JSON values, which the result has whatever comes back. What a process
-    tells of other agents is ignored. An owner whose value is not ``valid`` is blamed by every process, as all judge the
-    same answers.
-    """
-    return owned(world, share(world, {"values": pairs_of(mine)}, topic), owners, mine, valid, what, lasting=lasting)
-
-
-def pairs_of(mine: Mapping[int, T]) -> list[list[Any]]:
-    """Facts of agents as a gather carries them, for ``owned``."""
-    return [[agent, value] for agent, value in mine.items()]
-
-
 def owned(
     world: World,
     answers: Sequence[Any],
@@ -134,12 +103,17 @@ def owned(
     valid: Callable[[int, Any], bool],
     what: str,
     *,
+    key: str = "values",
     lasting: bool = True,
     absent: Callable[[int], T] | None = None,
 ) -> dict[int, T]:
-    """As ``gather_owned``, of what has come back; what others have said in the first start stands, if it is lasting.
+    """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 
-    ``absent`` gives the value of an agent that takes no part, and has never said one.
+    ``answers`` are the words that all have shared; the fact is what they say under a ``key``: a JSON value for each of
+    their agents. ``mine`` are those of this process, which the result has whatever comes back. What a process tells of
+    other agents is ignored. An owner whose value is not ``valid`` is blamed by every process, as all judge the same
+    answers. What others have said in the first start stands, if it is ``lasting``. ``absent`` gives the value of an
+    agent that takes no part, and has never said one.
     """
     known: dict[int, Any] = {}
     before: dict[str, Any] = {}
@@ -147,10 +121,10 @@ def owned(
         time = world.start.asked[what] = world.start.asked.get(what, 0) + 1
         before = world.start.facts.setdefault(what if time == 1 else f"{what} ({time})", {})
     for agents, answer in zip(owners, answers, strict=True):
-        said = answer.get("values") if isinstance(answer, Mapping) else answer
-        told = dict(_pairs(said)) | {int(i): value for i, value in before.items()}
+        said = answer.get(key) if isinstance(answer, Mapping) else None
+        told = {**(said if isinstance(said, Mapping) else {}), **before}
         for agent in agents:
-            value = mine[agent] if agent in mine else told.get(agent)
+            value = mine[agent] if agent in mine else told.get(str(agent))
             if answer is None and value is None and absent is not None:
                 value = absent(agent)
             if not valid(agent, value):
@@ -163,13 +137,6 @@ def owned(
             known[agent] = value
     before |= {str(i): value for i, value in known.items()}
     return dict(sorted(known.items()))
-
-
-def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:
-    """Agents and values in what a process said; the rest is left out."""
-    for item in answer if isinstance(answer, list) else ():
-        if isinstance(item, list) and len(item) == 2 and type(item[0]) is int:
-            yield item[0], item[1]
 
 
 def report_error(error: BaseException, world: World, *, debug: bool = False) -> int:

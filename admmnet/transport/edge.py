@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.solvers.radius import MOST
 from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.types import Matrix, Vector
@@ -15,7 +16,7 @@ def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -
     for j, vector in list(inbox.items()):
         if (fault := fault_of(vector, width)) is not None:
             del inbox[j]
-            transport.reject(j, f"agent {transport.hearer(j)}: neighbour {j} sent {fault}")
+            transport.world.reject(j, f"agent {transport.hearer(j)}: neighbour {j} sent {fault}")
     return inbox
 
 
@@ -31,7 +32,10 @@ def collect(transport: Transport, rows: Matrix) -> Matrix:
     suspect[[*transport.agents, *transport.away]] = False
     for i in np.flatnonzero(suspect).tolist():
         if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
-            transport.accuse(i, f"agent {i}: among its figures it sent {fault}")
+            world, text = transport.world, f"agent {i}: among its figures it sent {fault}"
+            if world.shared_folder:  # other processes need not see it
+                world.reject(i, text)
+            world.blame(i, text, RunError)
     return everything
 
 

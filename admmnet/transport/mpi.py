@@ -10,19 +10,16 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
 
 from admmnet.graph.simple import Graph
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
-from admmnet.transport.collective import Failed
+from admmnet.graph.tree import Tree
+from admmnet.transport import Failed, Inbox, Outgoing, Transport, World
 from admmnet.transport.stall import STALL
-from admmnet.transport.summing import part_of, total_of
-from admmnet.types import Integers, Matrix, Total
+from admmnet.types import Integers, Matrix
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
@@ -48,9 +45,9 @@ class MPIWorld(World):
     """All ranks of MPI's world communicator."""
 
     name = "mpi"
-    shared_folder = lasting = True
 
     def __init__(self) -> None:
+        super().__init__()
         self._comm = MPI.COMM_WORLD
         self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
@@ -60,7 +57,7 @@ class MPIWorld(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
-        word = {"failed": value} if isinstance(value, Failed) else {"said": value}
+        word = {"failed": [value.code, value.text]} if isinstance(value, Failed) else {"said": value}
         mine = np.frombuffer(json.dumps(word).encode(), dtype=np.uint8)
         sizes = np.empty(self.size, dtype=np.int64)
         wait(self._comm.Iallgather(np.array([mine.size], dtype=np.int64), sizes))
@@ -102,30 +99,24 @@ class MPITransport(Transport):
         """See ``Transport.exchange``."""
         if not self._to:
             return {}
-        return self._across({i: np.empty(0) if sent is None else sent for i, sent in outgoing.items()})
-
-    def _across(self, outgoing: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
-        """Exchange one array an agent, all of one type, with the neighbouring ranks; empty ones do not arrive."""
-        lengths = [[outgoing[i].size for i in block] for block in self._to.values()]
+        said = {i: np.empty(0) if sent is None else sent for i, sent in outgoing.items()}
+        lengths = [[said[i].size for i in block] for block in self._to.values()]
         counts = [len(block) for block in self._from.values()]
         coming = np.empty(sum(counts), dtype=np.int64)
         out = np.array([length for block in lengths for length in block], dtype=np.int64)
         wait(self._comm.Ineighbor_alltoallv((out, list(map(len, lengths))), (coming, counts)))
-        payload = np.concatenate([outgoing[i] for block in self._to.values() for i in block])
+        payload = np.concatenate([said[i] for block in self._to.values() for i in block])
         sizes = [int(part.sum()) for part in np.split(coming, np.cumsum(counts)[:-1])]
-        buffer = np.empty(int(coming.sum()), dtype=payload.dtype)
+        buffer = np.empty(int(coming.sum()))
         wait(self._comm.Ineighbor_alltoallv((payload, list(map(sum, lengths))), (buffer, sizes)))
         senders = [j for block in self._from.values() for j in block]
         arrays = np.split(buffer, np.cumsum(coming)[:-1])
         return {j: array for j, array in zip(senders, arrays, strict=True) if array.size}
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int) -> Total | None:
-        """See ``Transport.reduce``: MPI adds up."""
-        count = len(self._owner)
-        part = part_of(self.agents, outgoing, trees(frozenset()), count, size)
+    def _added(self, part: Integers, tree: Tree, round: int) -> Integers:
         total = np.empty_like(part)
         wait(self._world_comm.Iallreduce(part.view(np.uint64), total.view(np.uint64)))
-        return total_of(total, count)
+        return total
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -1,4 +1,4 @@
-"""The network: most of section [network] of a run's settings."""
+"""The network: section [network] of a run's settings, with the trouble that is simulated on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Deadline = Annotated[float, about(ge=0.1, le=1e6, scope="zmq", resume=True, hos
 
 
 class NetworkSettings(Section, frozen=True, kw_only=True):
-    """Graph, processes, deadlines."""
+    """Graph, processes, deadlines; graphs that take turns, lost messages, absent agents."""
 
     table: ClassVar[str] = "network"
     topology: Annotated[str, about(metavar="FILE|SPEC", everyday=10)] | None = None
@@ -34,8 +34,19 @@ class NetworkSettings(Section, frozen=True, kw_only=True):
     shutdown_deadline: _Deadline = 10.0
     """seconds in which zmq agents must end after an error"""
 
+    topology_schedule: Annotated[str, about(metavar="FILE")] | None = None
+    """file of graphs that take turns: lines such as '0-9 ring:5'"""
+    drop: Annotated[float, about(ge=0, lt=1)] = 0.0
+    """share of messages that are lost, simulated"""
+    offline: Annotated[str, about(metavar="AGENT:FIRST-LAST,...")] | None = None
+    """simulated absences: 3:10-19,4:25-"""
+    trouble_seed: Annotated[int, about(ge=0)] | None = None
+    """seed of simulated trouble (default: --seed, else 0)"""
+
     def check(self) -> None:
-        """Check what goes with the transport, and with the graph."""
+        """Check what goes with the transport, with the graph, and faults against each other."""
+        if self.trouble_seed is not None and not self.drop:
+            raise RequestError(f"trouble_seed = {self.trouble_seed} goes with drop: nothing else is drawn")
         if self.transport == "zmq" and self.block not in ("auto", 1):
             raise RequestError(
                 f"block = {self.block} does not go with transport = 'zmq', where every agent is a process of its own: "

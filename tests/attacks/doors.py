@@ -24,8 +24,8 @@ from admmnet.rng import AgentStreams
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import decide
 from admmnet.solvers.losses import LOSSES
+from admmnet.transport import World
 from admmnet.transport.edge import fault_of
-from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
 from tests.people_runs import write_people
 
@@ -77,7 +77,7 @@ class Target:
         config = fixed(RunConfig(topology="path:2", seed=0, **self.settings).sections.method)
         facts = Facts(GRAPH, {0: self.n, 1: self.n}, self.d)
         config = with_delta(config, facts.counts.values())
-        method, plans, contracts, _ = decide(config, LocalWorld(), ((0, 1),), facts)
+        method, plans, contracts, _ = decide(config, World(), ((0, 1),), facts)
         return method, plans[0], contracts[0]
 
     def party(self, X: Matrix, y: Vector, seed: int) -> Party:

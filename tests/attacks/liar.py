@@ -10,24 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.identity.keys import Identity
+from admmnet.transport import Failed
 from admmnet.transport.zmq import member as members
 from admmnet.transport.zmq.meeting import Hail, Here, end_statement, sign_here
 from admmnet.transport.zmq.member import Member
-from admmnet.transport.zmq.topics import ERROR, Topics
 from admmnet.transport.zmq.wire import (
+    ERROR,
     End,
-    Failure,
     Frame,
     Kind,
-    Over,
     Said,
     Signature,
     Stop,
+    Topics,
     Word,
     digest_of,
     packed,
@@ -241,9 +242,9 @@ def staged(one: Here, identity: Identity) -> Here:
 
 def second_end(m: Member, kind: Kind, body: bytes, fields: dict[str, Any]) -> bytes:
     """Sign another end before the own one."""
-    assert m.start is not None
+    assert m.joined is not None
     if unpacked(body, Said).topic == "end":
-        more(m, Kind.HERE, packed(hailed(m, m.start.run, staged)))
+        more(m, Kind.HERE, packed(hailed(m, m.joined.run, staged)))
     return body
 
 
@@ -263,7 +264,7 @@ def two_words(patch: pytest.MonkeyPatch) -> None:
             other = replace(read_word(own, m._identities), said=secrets.token_bytes(32))
             held[:] = [own, sign_word(other, m.identity)]
         if kind is Kind.PART and held and fields.get("turn", 0) >= AFTER:
-            more(m, Kind.OVER, packed(Over("it lies")), start=m._name)
+            more(m, Kind.OVER, packed(Failed(3, "it lies")), start=m._name)
         if kind is Kind.HERE and held:
             body = packed(replace(unpacked(body, Hail), words=held))
         send(m, kind, body, **fields)
@@ -317,7 +318,7 @@ def early_files(m: Member, kind: Kind, body: bytes, fields: dict[str, Any]) -> b
 
 def over_edge(m: Member, kind: Kind, body: bytes, fields: dict[str, Any]) -> bytes:
     if 1 in m._around:
-        more(m, Kind.OVER, packed(Over("it was none", 1)), start=m._name)
+        more(m, Kind.OVER, packed(Failed(3, "it was none", 1)), start=m._name)
     return body
 
 
@@ -355,7 +356,7 @@ LIES: dict[str, tuple[str, Arm]] = {
     "total-shape@1": (OUT, instead("_speak", lambda s, m, t, n, p: s(m, t, n, p[:-8] if t == "total" else p))),
     "sum-garbled": (EDGE, frame(garbled, Kind.SUM)),
     "sum-shape": (EDGE, part(lambda payload: payload[:-8])),
-    "sum-early@0": (MAYBE, early_sum(lambda m, turn: m._seal(Kind.SUM, m.tree.parent[m.rank], turn, b""))),
+    "sum-early@0": (MAYBE, early_sum(lambda m, turn: m._seal(Kind.SUM, int(m.tree.parent[m.rank]), turn, b""))),
     "sum-word@3": (OUT, early_sum(other_kind)),
     "stages-form": (OUT, resigned(b"1")),
     "stages-part": (EDGE, frame(garbled, Kind.PART, Kind.SUM)),
@@ -363,7 +364,7 @@ LIES: dict[str, tuple[str, Arm]] = {
     "masked-heads@1": (FREE, masked(0)),
     "figures": (OUT, topic("figures", lambda v: {**v, "digests": {}})),
     "facts-pooled": (OUT, resigned(b"1.5", "pooled")),
-    "facts-end": (OUT, resigned(packed(Signature("", bytes(64))), "end")),
+    "facts-end": (OUT, resigned(encode(Signature("", bytes(64))), "end")),
     "out-stop": (OUT, out_and_stop),
     # two words, two ends
     "two-words": (OUT, two_words),
@@ -377,11 +378,11 @@ LIES: dict[str, tuple[str, Arm]] = {
     # its own word
     "stop-2": (STRUCK, beside(Kind.STOP, Stop(2, "it is over"))),
     "stop-3": (STRUCK, beside(Kind.STOP, Stop(3, "it is over"))),
-    "over": (STRUCK, beside(Kind.OVER, Over("it was none"), ours=True)),
+    "over": (STRUCK, beside(Kind.OVER, Failed(3, "it was none"), ours=True)),
     "over-edge": (EDGE, frame(over_edge)),
-    "over-stranger": (STRUCK, beside(Kind.OVER, Over("it was none", 4), ours=True)),
-    "error-2": (STRUCK, resigned(packed(Failure(2, "an error of its own")), ERROR)),
-    "error-4": (STRUCK, resigned(packed(Failure(4, "an error of its own")), ERROR)),
+    "over-stranger": (STRUCK, beside(Kind.OVER, Failed(3, "it was none", 4), ours=True)),
+    "error-2": (STRUCK, resigned(encode(Failed(2, "an error of its own")), ERROR)),
+    "error-4": (STRUCK, resigned(encode(Failed(4, "an error of its own")), ERROR)),
     "here-again": (STRUCK, frame(here_again)),
     # no evidence
     "c": (FREE, here(lambda h, k: replace(h, c=10**6))),
@@ -392,7 +393,7 @@ LIES: dict[str, tuple[str, Arm]] = {
     "rounds": (FREE, here(lambda h, k: replace(h, rounds=1))),
     "round": (FREE, word(lambda w: replace(w, round=10**6, lines=2**52))),
     "end-early": (MAYBE, here(staged)),
-    "counts": (FREE, topic("facts", lambda v: {**v, "counts": [[v["counts"][0][0], 2**53]]})),
+    "counts": (FREE, topic("facts", lambda v: {**v, "counts": dict.fromkeys(v["counts"], 2**53)})),
     "garbage": (FREE, raw(secrets.token_bytes(90), b"x")),
     "pieces": (FREE, raw(b"x", b"y", b"z")),
     # refused

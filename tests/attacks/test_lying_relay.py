@@ -16,8 +16,8 @@ from admmnet.errors import RunError, StartEnded
 from admmnet.identity.keys import Identity, statement
 from admmnet.record.receipts import Receipts
 from admmnet.running.topics import TOPICS
-from admmnet.transport.begun import NEVER
-from admmnet.transport.hosts.network import Peer, make_network
+from admmnet.transport import NEVER
+from admmnet.transport.hosts import Peer, make_network
 from admmnet.transport.zmq.meeting import Call, Here, sign_here
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.wire import Frame, Kind, Said, Word, digest_of, packed, sign_word
@@ -62,10 +62,10 @@ def give(member: Member, kind: Kind, body: bytes, *, who: int = -1, turn: int = 
 
 def said(member: Member, signers: list[int], topic: str = "ready", start: str | None = None) -> None:
     """The relay gives the words of the first gather, as signed by these agents."""
-    assert member.start is not None
+    assert member.joined is not None
     parts = []
     for i in signers:
-        place = member.start.run, start or member.start.name, i, -1, 0
+        place = member.joined.run, start or member.joined.name, i, -1, 0
         word = Word(*place, NEVER, 0, "", digest_of("ready", b"null"))
         parts.append(Said(topic, b"null", sign_word(word, IDENTITIES[i])))
     give(member, Kind.SAY, packed(parts))
@@ -73,7 +73,7 @@ def said(member: Member, signers: list[int], topic: str = "ready", start: str | 
 
 def test_what_all_have_signed_is_taken(members: list[Member]) -> None:
     said(members[0], [0, 1, 2])
-    assert members[0].say("ready", None) == [None] * 3
+    assert members[0].gather(None) == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_words_that_agents_have_not_signed_end_the_start(
 ) -> None:
     said(members[0], signers, topic, start)
     with pytest.raises(StartEnded, match="the relay gave words of turn 0 that agents have not signed"):
-        members[0].say("ready", None)
+        members[0].gather(None)
 
 
 @pytest.mark.parametrize("words", [(1, 2), (0,), (0, 1, 1)])
 def test_a_start_of_too_few_or_without_this_agent_is_none(words: tuple[int, ...], members: list[Member]) -> None:
-    before = members[0].start
+    before = members[0].joined
     assert not members[0]._formed(Call([word_of(members[i]) for i in words]))
-    assert members[0].start == before
+    assert members[0].joined == before
 
 
 def test_a_part_is_for_one_neighbour_in_one_turn_of_one_direction(members: list[Member]) -> None:
@@ -101,10 +101,10 @@ def test_a_part_is_for_one_neighbour_in_one_turn_of_one_direction(members: list[
     one, other, third = members
     body = sealed(one, 1, b"a vector")
     assert other._opened(Kind.PART, 0, 0, body) == b"a vector"
-    changed, start = body[:-1] + bytes([body[-1] ^ 1]), one.start
+    changed, start = body[:-1] + bytes([body[-1] ^ 1]), one.joined
     wrong = ((third, 0, 0, body), (one, 1, 0, body), (other, 2, 0, body), (other, 0, 1, body), (other, 0, 0, changed))
     for reader, sender, turn, part in wrong:
-        reader.start, reader._cause = start, None
+        reader.joined, reader._cause = start, None
         with pytest.raises(StartEnded, match="not sealed by it for this place"):
             reader._opened(Kind.PART, sender, turn, part)
 
@@ -152,8 +152,8 @@ def test_what_was_said_is_found_by_the_senders_journal_alone(members: list[Membe
 
 def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path: Path) -> None:
     member = members[0]
-    assert member.start is not None
-    word = Word(member.start.run, member.start.name, 1, 0, 7, 5, 9, "", bytes(32))
+    assert member.joined is not None
+    word = Word(member.joined.run, member.joined.name, 1, 0, 7, 5, 9, "", bytes(32))
     held = sign_word(word, IDENTITIES[1])
     member._words[1] = word, held
     here = [word_of(one, run=word.run, lines=9) for one in members]

@@ -17,8 +17,7 @@ from admmnet.methods.agents import Agents, Said
 from admmnet.privacy.events import Event
 from admmnet.record.journal import JOURNAL, Round, read_records, record_bytes
 from admmnet.running.resume import resumed_config
-from admmnet.transport import Inbox
-from admmnet.transport.local import LocalTransport
+from admmnet.transport import Inbox, Transport
 from tests.interrupted_runs import METHODS, ROUNDS, Place
 from tests.people_runs import Stop, summary_of
 
@@ -34,7 +33,7 @@ class Wire:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: dict[tuple[int, int], set[bytes]] = defaultdict(set)
         self.cut = -1
-        exchange, reduce = LocalTransport.exchange, LocalTransport.reduce
+        exchange, reduce = Transport.exchange, Transport.reduce
 
         def note(outgoing: Any, round: int) -> None:
             for i, vector in outgoing.items():
@@ -43,16 +42,16 @@ class Wire:
             if round == self.cut:
                 raise Stop
 
-        def exchanged(own: LocalTransport, outgoing: Any, round: int) -> Inbox:
+        def exchanged(own: Transport, outgoing: Any, round: int) -> Inbox:
             note(outgoing, round)
             return exchange(own, outgoing, round)
 
-        def reduced(own: LocalTransport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
+        def reduced(own: Transport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
             note(outgoing, round)
             return reduce(own, outgoing, trees, round, size)
 
-        monkeypatch.setattr(LocalTransport, "exchange", exchanged)
-        monkeypatch.setattr(LocalTransport, "reduce", reduced)
+        monkeypatch.setattr(Transport, "exchange", exchanged)
+        monkeypatch.setattr(Transport, "reduce", reduced)
 
     def begin(self, config: Any, *, cut: int = -1) -> Path:
         """Run until it is cut in a round."""

@@ -18,8 +18,7 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.identity.keys import Identity
-from admmnet.transport.hosts.keys import Keys, read_secret, secret_path
-from admmnet.transport.hosts.network import read_network
+from admmnet.transport.hosts import Keys, read_network, read_secret, secret_path
 from admmnet.transport.zmq.wire import Frame, Hello, Kind, packed
 from tests.processes.launch import begin
 from tests.processes.relayed import PRIVATE, QUIET, Hosts

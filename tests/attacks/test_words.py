@@ -18,9 +18,8 @@ from admmnet.record.forms import AgentEntry
 from admmnet.running.summary import heard
 from admmnet.running.told import nominal_of, target_of
 from admmnet.running.topics import Figures
-from admmnet.transport import Transport, World
-from admmnet.transport.begun import Begun
-from admmnet.transport.collective import Failed, gather_owned, owned, share
+from admmnet.transport import Begun, Failed, Transport, World
+from admmnet.transport.collective import owned, share
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
@@ -52,24 +51,25 @@ def positive(agent: int, value: Any) -> bool:
 
 def sizes(said: Any) -> dict[int, int]:
     """What process 0 takes for the sizes of all agents when the other one says this."""
-    return gather_owned(Heard(said), OWNERS, {0: 5, 1: 6}, positive, "size", topic="sizes")
+    mine = {0: 5, 1: 6}
+    return owned(world := Heard(said), share(world, {"values": mine}), OWNERS, mine, positive, "size")
 
 
 def test_a_process_is_believed_of_its_own_agents_alone_and_a_wrong_answer_names_the_agent() -> None:
-    assert sizes({"values": [[0, 99], [2, 7], [1, 99], [3, 99]]}) == {0: 5, 1: 6, 2: 7}
+    assert sizes({"values": {"0": 99, "2": 7, "1": 99, "3": 99}}) == {0: 5, 1: 6, 2: 7}
     for junk in JUNK:
-        for said in (junk, {"values": junk}, {"values": [[2, junk]]}):
+        for said in (junk, {"values": junk}, {"values": {"2": junk}}):
             with pytest.raises(RequestError, match=r"^agent 2 says that its size is .*, which cannot be") as caught:
                 sizes(said)
             assert caught.value.shared
             assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize(("answer", "size"), [(None, 9), ({"values": [[2, 7]]}, 7)])
+@pytest.mark.parametrize(("answer", "size"), [(None, 9), ({"values": {"2": 7}}, 7)])
 def test_an_agent_that_takes_no_part_and_has_never_spoken_stands_with_a_public_value(answer: Any, size: int) -> None:
     world = Heard()
     world.start = Begun("a" * 64, 1, (0,), ())
-    own = {"values": [[0, 5], [1, 6]]}
+    own = {"values": {"0": 5, "1": 6}}
     for answers in ([own, answer], [own, None]):  # what it has said stands in later starts
         world.start.asked.clear()
         found = owned(world, answers, OWNERS, {0: 5, 1: 6}, positive, "size", absent=lambda agent: 9)
@@ -89,14 +89,14 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
     targets = {i: target_of(config, i) for i in OWNERS[0]}
     most = targets[0].nominal_rho()
 
-    def told(*pairs: list[Any]) -> dict[int, float]:
-        return nominal_of(config, Heard({"values": list(pairs)}), OWNERS, targets)
+    def told(two: Any, **more: float) -> dict[int, float]:
+        return nominal_of(config, Heard({"values": {"2": two, **more}}), OWNERS, targets)
 
-    assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
+    assert told(0.25 * most, **{"0": 1e9, "1": 1e-300}) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
         with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
-            told([2, rho])
-    deaf = Heard({"values": [[2, 1e-300]]})  # where nobody has an account no word is asked for
+            told(rho)
+    deaf = Heard({"values": {"2": 1e-300}})  # where nobody has an account no word is asked for
     start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
     deaf.shared_folder = False
     found = nominal_of(config, deaf, OWNERS, targets, accounted=False)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.__main__ import main
-from admmnet.transport.zmq.transport import ZmqTransport
+from admmnet.transport.zmq.member import ZmqTransport
 from tests.people_runs import write_people
 from tests.processes.relayed import Hosts
 

@@ -12,8 +12,8 @@ from admmnet import RunConfig
 from admmnet.cli.again import Starts, open_agent
 from admmnet.errors import RequestError, StartEnded
 from admmnet.running.starts import HostJournal
-from admmnet.transport.begun import NEVER
-from admmnet.transport.hosts.network import make_network
+from admmnet.transport import NEVER
+from admmnet.transport.hosts import make_network
 from admmnet.transport.zmq.meeting import Start, setting
 from admmnet.transport.zmq.member import RunEnded
 from tests.command_runs import Admmnet
@@ -26,7 +26,7 @@ def settings(folder: Path, **others: Any) -> RunConfig:
 
 
 def test_a_fault_ends_a_start_and_an_unfinished_run_goes_on(tmp_path: Path) -> None:
-    member: Any = SimpleNamespace(quit=lambda error: None)
+    member: Any = SimpleNamespace(lose=lambda agent, reason: None)
     starts = Starts(member, HostJournal(tmp_path, 0, 3, seeded=True), tmp_path)
     assert starts.ended(settings(tmp_path), StartEnded("a line was cut")).out == str(tmp_path)
     with pytest.raises(RunEnded):

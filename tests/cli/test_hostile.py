@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.gone import GONE
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 from tests.command_runs import Admmnet
 from tests.doc_pages import ROOT
 
@@ -154,7 +154,7 @@ def test_a_solve_that_misses_beta(admmnet: Admmnet) -> None:
 
 def test_local_under_a_launcher(monkeypatch: pytest.MonkeyPatch, admmnet: Admmnet) -> None:
     # as on rank 0 of mpirun, before the command line has looked at --transport
-    monkeypatch.setattr("admmnet.cli.open_world", lambda transport: LocalWorld())
+    monkeypatch.setattr("admmnet.cli.open_world", lambda transport: World())
     monkeypatch.setenv("PMI_SIZE", "5")
     told = admmnet.refused(*RUN, "--transport", "local")
     assert "--transport local runs in one process, but the launcher started 5" in told

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.transport.hosts.keys import Keys, read_secret
-from admmnet.transport.hosts.network import read_network
+from admmnet.transport.hosts import Keys, read_network, read_secret
 from tests.command_runs import Admmnet
 
 

@@ -18,7 +18,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.rivals import MADMM
 from admmnet.running.graphs import located
 from admmnet.settings import TABLES, settings_in
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 EVERYTHING = """
 [data]
@@ -119,7 +119,7 @@ def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
     # what a run writes down can be run again, with another seed, too
     for topology, seed in (("ring:5", 0), (None, 7)):
         config = RunConfig(topology=topology, seed=7)
-        config = config.changed(**located(config, LocalWorld())[0])
+        config = config.changed(**located(config, World())[0])
         assert load_config(written(tmp_path, to_toml(config)), {"seed": 8}).topology_seed == seed
 
 

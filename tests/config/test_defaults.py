@@ -24,7 +24,7 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import Plan, decide
 from admmnet.solvers.losses import get_loss
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 
 WIDTH = 105
 ALGORITHMS = ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
@@ -49,7 +49,7 @@ def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = WIDTH
     sizes = [records] * len(graph) if isinstance(records, int) else records
     config = settings(**({"algorithm": "pp-admm", "delta": 1e-4} | given))
     facts: Any = Facts(graph, dict(enumerate(sizes)), width)
-    method, agents, contracts, _ = decide(config, LocalWorld(), (range(len(graph)),), facts)
+    method, agents, contracts, _ = decide(config, World(), (range(len(graph)),), facts)
     return Decision(method.settings, [agents[i] for i in sorted(agents)], [contracts[i] for i in sorted(contracts)])
 
 

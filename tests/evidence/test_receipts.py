@@ -18,8 +18,7 @@ from admmnet.identity.keys import SIGNATURE, Identity
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.reader import read_run
 from admmnet.record.receipts import FILE, Keys, Receipts, read_keys, read_receipts
-from admmnet.transport.hosts.keys import read_secret, secret_path
-from admmnet.transport.hosts.network import read_network, write_network
+from admmnet.transport.hosts import read_network, read_secret, secret_path, write_network
 from admmnet.transport.zmq.wire import Word, read_word, sign_word
 from tests.command_runs import Admmnet
 from tests.people_runs import put_summary, summary_of

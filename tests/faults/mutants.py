@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MODEL, LINKS, SCHEDULE = "faults/model.py", "faults/links.py", "faults/schedule.py"
+MODEL, SCHEDULE = "faults/model.py", "faults/schedule.py"
 MUTANTS = {
     "one draw for all rounds": (MODEL, "spawn_key=(_TROUBLE, kind, round)", "spawn_key=(_TROUBLE, kind)"),
     "repetitions are the losses": (MODEL, "LOSSES, REPEATS = 1, 5", "LOSSES, REPEATS = 1, 1"),
@@ -13,7 +13,7 @@ MUTANTS = {
     "a repetition always arrives": (MODEL, "return 1 + np.where(lost, again, 0)", "return 1 + np.where(lost, 1, 0)"),
     "changes where none come or go": (MODEL, "if (members != before).any():", "if members.any():"),
     "a start in two parts": (MODEL, "max(parts, key=len, default=set[int]())", "set().union(*parts)"),
-    "edges in one direction": (LINKS, "found[places] = found[self.back[places]] = True", "found[places] = True"),
+    "edges in one direction": (MODEL, "found[places] = found[self.back[places]] = True", "found[places] = True"),
     "a schedule that ends a round early": (SCHEDULE, "last < rounds - 1:", "last < rounds:"),
     "a schedule that does not repeat": (SCHEDULE, "round if self.repeat is None else round % self.repeat", "round"),
     "one seed for all lines": (SCHEDULE, "seed + SEED_STEP * k", "seed"),

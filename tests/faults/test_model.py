@@ -17,8 +17,7 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.faults.links import Links
-from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, fault_stream, parse_offline
+from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, Links, fault_stream, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.rng import AgentStreams
 from admmnet.running.graphs import faults_of
@@ -250,7 +249,7 @@ def test_schedules_that_are_too_short_or_no_files(tmp_path: Path) -> None:
 def asked(graph: Any, **settings: Any) -> FaultModel | None:
     values: dict[str, Any] = {"algorithm": "admm", "rounds": 30, "seed": 0} | settings
     config = RunConfig(**values)
-    return faults_of(config.sections.faults, config.sections.method, graph, 0, 0)
+    return faults_of(config.sections.network, config.sections.method, graph, 0, 0)
 
 
 def test_settings_that_are_refused(tmp_path: Path) -> None:

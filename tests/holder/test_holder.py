@@ -21,8 +21,7 @@ from admmnet.solvers.accurate import MANY, WIDE
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import WideSolver
 from admmnet.solvers.radius import LARGEST_ROW
-from admmnet.transport import Transport
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import Transport, World
 from admmnet.types import Matrix, Vector
 
 N, D, SECRET = 12, 5, 0.7351948
@@ -209,7 +208,7 @@ def loaded(X: Matrix, y: Vector) -> Records:
     return Records("made", shards, counts, rows(10), labels(10), names, "public-bounds")
 
 
-class Unconnected(LocalWorld):
+class Unconnected(World):
     def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         raise AssertionError("connected before the records were checked")
 

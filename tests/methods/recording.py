@@ -12,8 +12,7 @@ from admmnet import RunConfig, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.library import RunResult
 from admmnet.running.plan import Plan
-from admmnet.transport import Inbox, Outgoing
-from admmnet.transport.local import LocalTransport
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.types import Matrix, Vector
 
 SEED, SIZE = 11, 6
@@ -47,15 +46,15 @@ class Played(NamedTuple):
 
 def play(path: Path, folder: Path, **settings: Any) -> Played:
     """Run a seeded simulation, on a path of five unless told, whose ends have one neighbour and its middle two."""
-    said, plans, exchange = Said(), list[Plan](), LocalTransport.exchange
+    said, plans, exchange = Said(), list[Plan](), Transport.exchange
 
-    def recorded(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+    def recorded(self: Transport, outgoing: Outgoing, round: int) -> Inbox:
         assert round == len(said)
         said.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
         return exchange(self, outgoing, round)
 
     values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "answer": "last", "whiten": "off"} | settings
-    with patch.object(LocalTransport, "exchange", recorded):
+    with patch.object(Transport, "exchange", recorded):
         result = run(RunConfig(data=str(path), out=str(folder), **values), on_start=plans.append)
     return Played(result, plans[0], said)
 

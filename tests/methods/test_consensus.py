@@ -25,7 +25,7 @@ from admmnet.running.party import Node, Party
 from admmnet.running.plan import decide
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 from admmnet.types import Matrix, Total
 
 from .recording import SEED, SIZE, Shards, play, shards_of
@@ -64,7 +64,7 @@ def test_an_agent_has_the_same_bits_as_a_row_and_alone(name: str, problem: Path)
     """Agents as rows of one process, or each in a party of its own, say and hold the same, in trouble, too."""
     shards, config = shards_of(problem, 5, "sizes:3:9:3:2:6"), RunConfig(**OF_NETWORKS[name], epsilon=8.0, delta=1e-4)
     facts = Facts(RING, {i: len(y) for i, (_, y) in shards.items()}, SIZE)
-    method, plans, contracts, _ = decide(fixed(config.sections.method), LocalWorld(), [range(5)], facts)
+    method, plans, contracts, _ = decide(fixed(config.sections.method), World(), [range(5)], facts)
 
     def node(i: int) -> Node:
         ledger: Any = MemoryLedger(contracts[i])

@@ -21,7 +21,7 @@ from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.record.figures import contradictions
 from admmnet.record.forms import Summary
-from admmnet.transport.local import LocalTransport
+from admmnet.transport import Transport
 from tests.command_runs import Admmnet
 from tests.people_runs import summary_of
 
@@ -42,16 +42,16 @@ def test_the_total_is_exactly_that_of_what_was_put_in(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, colluders: int
 ) -> None:
     sent: list[np.ndarray[Any, Any]] = []
-    reduce = LocalTransport.reduce
+    reduce = Transport.reduce
 
-    def watched(self: LocalTransport, outgoing: Any, *rest: Any) -> Any:
+    def watched(self: Transport, outgoing: Any, *rest: Any) -> Any:
         sent.append(np.array(list(outgoing.values())))
         return reduce(self, outgoing, *rest)
 
     def silent(self: Masks, attempt: Attempt, context: bytes, size: int) -> Any:
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(LocalTransport, "reduce", watched)
+    monkeypatch.setattr(Transport, "reduce", watched)
     seen = go(people, tmp_path / "seen", algorithm=algorithm, colluders=colluders)
     with_masks = sent.copy()
     sent.clear()

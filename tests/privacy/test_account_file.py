@@ -26,7 +26,7 @@ from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.events import RoundEvent
-from admmnet.transport.local import LocalTransport
+from admmnet.transport import Transport
 from tests.command_runs import Admmnet
 from tests.planned import nominal_rho
 
@@ -308,7 +308,7 @@ def test_a_run_ends_before_anything_more_is_sent(
     spoil, how = FAULTS[fault]
     paths = {"account": place.file(1), "ledger": place.folder / "run/ledger/agent-001.jsonl"}
     answer: Any = door._carried
-    exchange: Any = LocalTransport.exchange
+    exchange: Any = Transport.exchange
     sent, spoilt = list[int](), list[Path]()
 
     def answering(doors: Any, asked: Any, round: int) -> Any:
@@ -317,12 +317,12 @@ def test_a_run_ends_before_anything_more_is_sent(
             spoil(paths[file])
         return answer(doors, asked, round)
 
-    def exchanging(self: LocalTransport, outgoing: Any, round: int, *rest: Any) -> Any:
+    def exchanging(self: Transport, outgoing: Any, round: int, *rest: Any) -> Any:
         sent.append(round)
         return exchange(self, outgoing, round, *rest)
 
     monkeypatch.setattr(door, "_carried", answering)
-    monkeypatch.setattr(LocalTransport, "exchange", exchanging)
+    monkeypatch.setattr(Transport, "exchange", exchanging)
     with pytest.raises(RunError, match=rf"the {file} .*agent-001.* {how}") as caught:
         place.run("run")
     assert caught.value.exit_code == 3

@@ -33,9 +33,8 @@ from admmnet.rng import AgentStreams
 from admmnet.running import closing, spawn
 from admmnet.running.observer import Observer
 from admmnet.running.rounds import Rounds
-from admmnet.transport.local import LocalTransport, LocalWorld
-from admmnet.transport.zmq.member import Member
-from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
+from admmnet.transport import Transport, World
+from admmnet.transport.zmq.member import Member, ZmqTransport
 from tests.processes.launch import FAULTY
 
 WRITES = ("fsync", "replace", "rename", "link", "unlink")
@@ -123,7 +122,7 @@ def arm_stall(round: int) -> None:
     done = iter(range(10**9))
 
     def exchange(real: Callable[..., Any], own: ZmqTransport, *given: Any, **more: Any) -> Any:
-        return real(own, *given, **more) if next(done) < round else own._member._wait(lambda: set(own._from))
+        return real(own, *given, **more) if next(done) < round else own.world._wait(lambda: set(own._from))
 
     around(ZmqTransport, "exchange", exchange)
 
@@ -180,10 +179,10 @@ def arm_writes(how: str, at: int) -> None:
 def networks() -> list[tuple[Any, Any]]:
     """Transports of this process, and their worlds."""
     if "PMI_RANK" not in os.environ:
-        return [(LocalTransport, LocalWorld), (ZmqTransport, ZmqWorld)]
+        return [(Transport, World), (ZmqTransport, Member)]
     from admmnet.transport.mpi import MPITransport, MPIWorld
 
-    return [(MPITransport, MPIWorld)]
+    return [(Transport, World), (MPITransport, MPIWorld)]
 
 
 def log(own: str, folder: Path) -> None:
@@ -203,10 +202,10 @@ def log(own: str, folder: Path) -> None:
         return real(one, value, *([] if topic is None else [topic]))
 
     for transport, world in networks():
-        around(transport, "exchange", hand_over)
-        around(transport, "reduce", hand_over)
-        around(transport, "collect", gather)
         around(world, "gather", gather)
+        for name, act in (("exchange", hand_over), ("reduce", hand_over), ("collect", gather)):
+            if name in vars(transport):
+                around(transport, name, act)
 
 
 def fix_noise() -> None:

@@ -18,8 +18,7 @@ from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed
 from admmnet.evidence.judge import judged
 from admmnet.identity.keys import Identity
-from admmnet.transport.hosts.keys import Keys, as_toml, secret_path, write_secret
-from admmnet.transport.hosts.network import read_network
+from admmnet.transport.hosts import Keys, as_toml, read_network, secret_path, write_secret
 from admmnet.transport.zmq.relay import Memory
 from tests.people_runs import write_people
 

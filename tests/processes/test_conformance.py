@@ -8,21 +8,25 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import Identity
-from admmnet.transport import World
-from admmnet.transport.begun import Begun
-from admmnet.transport.hosts.keys import Keys, read_secret, write_secret
-from admmnet.transport.hosts.network import Peer, make_network, read_network, write_network
+from admmnet.transport import Begun, World
+from admmnet.transport.hosts import Keys, Peer, make_network, read_network, read_secret, write_network, write_secret
 from admmnet.transport.zmq.meeting import Standing
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.relay import Relay, Terms, forward
-from admmnet.transport.zmq.topics import Topic, Topics
-from admmnet.transport.zmq.transport import ZmqWorld
-from tests.transport.conformance import CHECKS as ALL
-from tests.transport.conformance import SUM_CHECKS, carry_out, summed
+from admmnet.transport.zmq.wire import Topic, Topics
+from tests.transport.conformance import (
+    carry_out,
+    collected,
+    gather_brings_json_values_in_rank_order,
+    heard,
+    run_ahead,
+    summed,
+)
 
 from .launch import mpirun, start_all
 from .proxy import free_port
@@ -30,6 +34,13 @@ from .proxy import free_port
 pytestmark = pytest.mark.processes
 ANY = Topics({"ready": Topic(Any)})
 """Of a run that says anything."""
+
+
+def vectors(world: World) -> None:
+    """Of one agent a process."""
+    for spec in (f"path:{world.size}", f"complete:{world.size}"):
+        carry_out(world, spec, run_ahead, heard(), collected(1), collected(4))
+        carry_out(world, spec, heard(lambda t, i: np.full(1 if i == 1 else 60_000 + i, t + i / 7)), rounds=3)
 
 
 def sums(world: World) -> None:
@@ -43,7 +54,7 @@ def every_second(graph: Any, round: int) -> Tree | None:
     return spanning_tree(graph) if round % 2 else None
 
 
-CHECKS = (*(check for check in ALL if check not in SUM_CHECKS), sums)
+CHECKS = (gather_brings_json_values_in_rank_order, vectors, sums)
 
 
 def conform(folder: Path, rank: int) -> None:
@@ -52,11 +63,11 @@ def conform(folder: Path, rank: int) -> None:
     own: dict[str, Any] = {"keys": keys, "identity": identity, "connect": 20.0, "heartbeat": 20.0}
     member = Member(network, rank, settings={}, topics=ANY, quorum=len(network.peers), **own)
     start = member.meet(Standing())
-    world = ZmqWorld(member, Begun(start.name, 0, tuple(start.members), tuple(start.edges)))
+    member.start = Begun(start.name, 0, tuple(start.members), tuple(start.edges))
     for check in CHECKS:
-        check(world)
+        check(member)
     sys.stdout.write(f"{len(CHECKS)} checks hold, {member.dropped} frames were dropped\n")
-    world.close()
+    member.close()
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])

@@ -33,7 +33,7 @@ from admmnet.record.folder import SUMMARY, model_bytes, npy_bytes
 from admmnet.record.forms import StartEntry
 from admmnet.record.journal import Began, Run
 from admmnet.record.receipts import read_keys
-from admmnet.transport.hosts.network import Network
+from admmnet.transport.hosts import Network
 from admmnet.transport.zmq.wire import End
 from tests.people_runs import summary_of
 from tests.run_folders import Files, double_model, ended, put, remember, unended
@@ -156,13 +156,12 @@ def test_the_files_of_an_end_are_those_that_were_signed(
     wrong = dict(files)
     double_model(wrong)
     for run, end in ((finish.run, End(digest, wrong)), (finish.run, End(digest, {})), ("0" * 64, End(digest, files))):
-        assert not ends.take(run, end, signed)
-    assert ends.end is None
-    assert ends.take(finish.run, End(digest, files), signed) is True
-    kept = Ends(hosts[1], tmp_path).end
-    assert ends.end is not None
+        assert ends.take(run, end, signed) is None
+    assert Ends(hosts[1], tmp_path).end is None
+    made, kept = ends.take(finish.run, End(digest, files), signed), Ends(hosts[1], tmp_path).end
+    assert made is not None
     assert kept is not None
-    assert (kept.digest, kept.finish) == (digest, ends.end.finish) == (read_end(kept.files)[1], files[FINISH])
+    assert (kept.digest, kept.finish) == (digest, made.finish) == (read_end(kept.files)[1], files[FINISH])
 
 
 def test_a_liar_says_any_number_of_rounds() -> None:

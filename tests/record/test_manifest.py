@@ -34,7 +34,7 @@ from admmnet.record.folder import (
     write_part,
 )
 from admmnet.running.resume import resumed_config
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 from tests.people_runs import AGENTS, ROUNDS, put_summary, rows, seal, small, summary_of, write_people
 from tests.report_pages import rechained
 from tests.run_folders import part_of, with_away
@@ -97,7 +97,7 @@ def test_a_folder_is_new_or_nothing(tmp_path: Path) -> None:
             create_folder(path)
 
 
-class Told(LocalWorld):
+class Told(World):
     """The second of two processes, of which the first names a folder; "" of one that has a folder of its own."""
 
     def __init__(self, folder: Any) -> None:
@@ -114,7 +114,7 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("20260101-120000-admm", "20260101-120000-admm-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     assert default_folder("module:admm") == Path("runs/20260101-120000-admm-3")
-    assert agreed_folder(Told(""), "admm") == agreed_folder(LocalWorld(), "admm") == default_folder("admm")
+    assert agreed_folder(Told(""), "admm") == agreed_folder(World(), "admm") == default_folder("admm")
     assert agreed_folder(Told("runs/20260101-120000-sgd-7"), "sgd") == Path("runs/20260101-120000-sgd-7")
     for wrong in ("runs/20260101-120000-admm", "/20260101-120000-sgd", "runs/../20260101-120000-sgd", 7, None):
         with pytest.raises(RequestError, match="names no new folder in runs/"):

@@ -19,7 +19,7 @@ from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.privacy.network.views import MOST_SETS
 from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
-from admmnet.transport.local import LocalTransport
+from admmnet.transport import Transport
 from admmnet.types import Matrix
 from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place
@@ -97,13 +97,13 @@ def test_the_summary_has_the_figures_of_one_agent_alone(name: str, request: pyte
 def test_with_show_end_nobody_s_own_vector_is_collected(
     gossip: Path, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    widths, collect = list[int](), LocalTransport.collect
+    widths, collect = list[int](), Transport.collect
 
-    def noted(self: LocalTransport, given: Matrix) -> Matrix:
+    def noted(self: Transport, given: Matrix) -> Matrix:
         widths.append(given.shape[1])
         return collect(self, given)
 
-    monkeypatch.setattr(LocalTransport, "collect", noted)
+    monkeypatch.setattr(Transport, "collect", noted)
     folder = played(people, tmp_path / "run", **GOSSIP)
     assert set(widths) == {3}  # releases, bytes and epsilon spent
     lines = rows(folder)

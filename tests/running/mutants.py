@@ -13,7 +13,7 @@ MUTANTS = {
     "noise counts as a sum": ("running/attempts.py", "return None if noise else total", "return total"),
     "noise of the loosest": ("running/plan.py", "min(ratios.values())", "max(ratios.values())"),
     "a budget above the public one": ("running/told.py", "most * (1.0 + 1e-6)", "most * (1.0 + 1e-3)"),
-    "more records than the network file allows": ("running/topics.py", "[0][1] <= most", "[0][1] <= most + 1"),
+    "more records than the network file allows": ("running/topics.py", "agent] <= most", "agent] <= most + 1"),
     "more parts than the account has": ("running/accounts.py", "parts > account.", "parts < account."),
     "records of a private run are told": ("running/agreement.py", "        if simulation:\n", "        if words:\n"),
     "a private file is told": ("running/arguments.py", "config.simulation and AGENT not in data", "AGENT not in data"),

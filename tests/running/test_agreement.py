@@ -27,9 +27,8 @@ from admmnet.running.agreement import agreed, numbered
 from admmnet.running.arguments import public_settings
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.resume import resumed_config
-from admmnet.transport.begun import Begun
-from admmnet.transport.hosts.network import make_network
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import Begun, World
+from admmnet.transport.hosts import make_network
 from admmnet.types import Total
 from tests.people_runs import Stop, stopping, write_people
 from tests.transport.test_network_file import plain
@@ -38,7 +37,7 @@ X = np.random.default_rng(0).standard_normal((20, 3))
 y = np.where(X[:, 0] > 0.0, 1, 0)
 
 
-class Pair(LocalWorld):
+class Pair(World):
     """The first of two processes; the second says what ``other`` says, by default the same."""
 
     name, size = "mpi", 2
@@ -180,13 +179,13 @@ def test_a_private_run_tells_and_keeps_no_digest_of_records(
     private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The power of the search: of a simulation's public records hosts compare files, and what is planted is found."""
-    told, real = list[str](), LocalWorld.gather
+    told, real = list[str](), World.gather
 
-    def gather(world: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
+    def gather(world: World, value: Any, topic: str = "ready") -> list[Any]:
         told.append(json.dumps(value))
         return real(world, value, topic)
 
-    monkeypatch.setattr(LocalWorld, "gather", gather)
+    monkeypatch.setattr(World, "gather", gather)
     data, test = write_people(tmp_path / "a.npz", 90, 2), write_people(tmp_path / "b.npz", 40, 3)
     mode = {"account": str(tmp_path / "account"), "whiten": "on"} if private else {"seed": 0}
     settings: dict[str, Any] = {"algorithm": "pp-admm", "agents": AGENTS, "rounds": 4, "epsilon": 20.0, **mode}
@@ -278,11 +277,11 @@ def test_too_few_are_asked_nothing() -> None:
     assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[-1]
 
 
-class World(LocalWorld):
+class Masked(World):
     """Process 0 of agents 0 and 1 over ZeroMQ, as which ``rank`` gathers; process 1, of agents 2 and 3, tells this."""
 
     def __init__(self, told: Any = None, rank: int = 0, start: str = "ab" * 32) -> None:
-        self.told, self.rank, self.said = told, rank, list[Any]()
+        self.told, self.rank, self.said = told, rank, dict[str, Any]()
         own = [structs.replace(peer, identity=key.public) for peer, key in zip(plain(2)[0], OWN, strict=True)]
         self.network, self.identity = make_network("path:2", [(0, 1)], own, "ipc://relay"), OWN[rank]
         self.start = Begun(start, 0, (0, 1), ((0, 1),))
@@ -293,31 +292,31 @@ class World(LocalWorld):
         return [json.loads(json.dumps(value)), {"values": self.told}]
 
 
-def words(start: str = "ab" * 32) -> list[Any]:
+def words(start: str = "ab" * 32) -> dict[str, Any]:
     """What process 1 tells of agents 2 and 3."""
-    world = World(rank=1, start=start)
+    world = Masked(rank=1, start=start)
     with pytest.raises(RequestError):  # of the other process, which says nothing here
         agree_on_masks(world, [(0, 1), (2, 3)], "", 1)
     return world.said
 
 
 def test_masks_of_an_agreement_cancel() -> None:
-    masks, first = agree_on_masks(LocalWorld(), [OF_ALL], "", 1), Attempt(1, OF_ALL, 1)
+    masks, first = agree_on_masks(World(), [OF_ALL], "", 1), Attempt(1, OF_ALL, 1)
     assert not np.asarray(sum(one.words(first, b"", 9) for one in masks.values())).any()
-    assert sorted(agree_on_masks(World(words()), [(0, 1), (2, 3)], "", 1)) == [0, 1]
+    assert sorted(agree_on_masks(Masked(words()), [(0, 1), (2, 3)], "", 1)) == [0, 1]
 
 
 def test_a_key_that_its_agent_has_not_signed_for_this_start_is_refused() -> None:
     """And one of low order, with which masks would be zeros."""
-    (_, first), (_, second) = words()
+    first, second = words().values()
     low = [LOW_ORDER, OWN[1].sign(statement("key for masks", "ab" * 32, 3, LOW_ORDER)).hex()]
     for one, other, match in (
-        ([words()[0][1][0], first[1]], second, "agent 2 says that its key for masks"),  # another key
+        ([words()["2"][0], first[1]], second, "agent 2 says that its key for masks"),  # another key
         ([first[0], second[1]], second, "agent 2 says that its key for masks"),  # another signature
-        (words("cd" * 32)[0][1], second, "agent 2 says that its key for masks"),  # of an earlier start
+        (words("cd" * 32)["2"], second, "agent 2 says that its key for masks"),  # of an earlier start
         ([1, 2], second, "agent 2 says that its key for masks"),
         (None, second, "agent 2 says that its key for masks"),
         (first, low, "agent 3 gives a key for masks that hides nothing"),
     ):
         with pytest.raises(RequestError, match=match):
-            agree_on_masks(World([[2, one], [3, other]]), [(0, 1), (2, 3)], "", 1)
+            agree_on_masks(Masked({"2": one, "3": other}), [(0, 1), (2, 3)], "", 1)

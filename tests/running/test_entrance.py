@@ -32,7 +32,7 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.summary import ALONE, heard
 from admmnet.running.topics import Figures
 from admmnet.solvers.kernel import chosen
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 from tests.wide_files import write_wide
 
 ACCOUNTED: dict[str, Any] = {"account": "account", "seed": None, "simulate": True}
@@ -42,10 +42,10 @@ MASKED: dict[str, Any] = {"algorithm": "noisy-gd", "trust": "masked", "colluders
 def test_a_budget_is_of_an_agent_that_there_is_and_delta_is_chosen_for_a_promise_alone(people: str) -> None:
     how: dict[str, Any] = {"topology": "ring:3", "rounds": 1, "seed": 0, "data": people}
     for algorithm, promised in (("admm", False), ("pp-admm", True)):
-        plan = prepare(RunConfig(algorithm=algorithm, budgets={"2": {"epsilon": 0.5}}, **how), LocalWorld())
+        plan = prepare(RunConfig(algorithm=algorithm, budgets={"2": {"epsilon": 0.5}}, **how), World())
         assert (plan.config.delta != "auto") is promised
     with pytest.raises(RequestError, match=r"\[privacy.agents.3\]: the agents are numbered 0 to 2"):
-        prepare(RunConfig(budgets={"3": {"epsilon": 0.5}}, **how), LocalWorld())
+        prepare(RunConfig(budgets={"3": {"epsilon": 0.5}}, **how), World())
 
 
 def test_measurements_of_a_long_run_are_fewer(people: str) -> None:
@@ -57,7 +57,7 @@ def test_measurements_of_a_long_run_are_fewer(people: str) -> None:
         ("sgd", {"epochs": 30}, "auto", 1),
     ):
         how: dict[str, Any] = {"algorithm": algorithm, "seed": 0, "data": people, "measure_every": asked, **length}
-        assert prepare(RunConfig(**how), LocalWorld()).config.measure_every == every
+        assert prepare(RunConfig(**how), World()).config.measure_every == every
     with pytest.raises(RequestError, match="measure_every = 0 is not allowed: it must be a whole number or 'auto'"):
         RunConfig(measure_every=0)
 
@@ -71,7 +71,7 @@ def test_equal_agents_share_loss_and_contract() -> None:
         return Records("made", shards, counts, *shards[0], ("a", "b", "c"), "public-bounds")
 
     config = RunConfig(algorithm="pp-admm", topology="ring:140", epsilon=3.0, rounds=1, seed=0, loss_width=0.3)
-    plan = prepare(config, LocalWorld(), made)
+    plan = prepare(config, World(), made)
     assert plan.loss is plan.loss == plan.method.loss
     assert all(plan.contracts[i] is plan.contracts[i + 70] for i in range(70))
 
@@ -111,23 +111,23 @@ def test_processes_gather_seldom_before_the_first_round(
     settings: dict[str, Any], most: int, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each gather costs a flood, as many delays as the network is wide, before anything is computed."""
-    real, before = LocalWorld.gather, list[str]()
+    real, before = World.gather, list[str]()
 
-    def gather(self: LocalWorld, value: Any, topic: str = "ready") -> list[Any]:
+    def gather(self: World, value: Any, topic: str = "ready") -> list[Any]:
         before.append(topic)
         return real(self, value, topic)
 
     def first(self: Rounds, round: int) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LocalWorld, "gather", gather)
+    monkeypatch.setattr(World, "gather", gather)
     monkeypatch.setattr(Rounds, "run", first)
     with pytest.raises(KeyboardInterrupt):
         run(data=people, topology="ring:4", rounds=2, seed=0, out=tmp_path / "run", **settings)
     assert len(before) == most
 
 
-class Pair(LocalWorld):
+class Pair(World):
     """The first of two processes with two agents each; the second says the same of its own, but for ``lie``."""
 
     name, size = "mpi", 2
@@ -139,7 +139,7 @@ class Pair(LocalWorld):
         other = json.loads(json.dumps(value))
         for name in ("counts", "width", "tests", "deltas", "values"):
             if isinstance(other, dict) and name in other:
-                other[name] = [[i + 2, said] for i, said in other[name]]
+                other[name] = {str(int(i) + 2): said for i, said in other[name].items()}
         return [value, self.lie(topic, other)]
 
 
@@ -153,8 +153,7 @@ def saying(topic: str, name: str, change: Callable[[Any], Any]) -> Callable[[str
 
     def lie(at: str, other: Any) -> Any:
         if at == topic:
-            (agent, said), *rest = other[name]
-            other[name] = [[agent, change(said)], *rest]
+            other[name]["2"] = change(other[name]["2"])
         return other
 
     return lie
@@ -203,13 +202,13 @@ def test_a_process_speaks_for_its_own_agents_alone() -> None:
         digests = {ledger_name(i, 6): "ab" * 32 for i in agents}
         return Figures(agents=[entry(i) for i in agents], digests=digests, seconds=seconds, frames={"x": 1})
 
-    class World(LocalWorld):
+    class Others(World):
         size = 3
 
         def gather(self, value: Any, topic: str = "ready") -> list[Any]:
             return [value, to_builtins(word(0, 2, 3)), to_builtins(word(4, 5)) | {"more": 1}]
 
-    transport: Any = SimpleNamespace(world=World(), layout=SimpleNamespace(owners=((0, 1), (2, 3), (4, 5))))
+    transport: Any = SimpleNamespace(world=Others(), layout=SimpleNamespace(owners=((0, 1), (2, 3), (4, 5))))
     mine = structs.replace(word(0, 1), frames={})
     assert heard(mine, transport) == [mine, structs.replace(word(2, 3), frames={})]
 
@@ -231,7 +230,7 @@ def test_processes_of_a_seeded_run_take_the_kernel_that_all_have(kernel: str, fo
 OWNERS = ((0, 1), (2,), (3, 4))
 
 
-class Seat(LocalWorld):
+class Seat(World):
     """A rank of three; what the first one has said is known to all."""
 
     name, size = "mpi", 3

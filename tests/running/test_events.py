@@ -22,8 +22,7 @@ from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.report.series import gate_line
 from admmnet.report.tables import run_text
 from admmnet.running.reports import AgentReport
-from admmnet.transport import Inbox, Outgoing
-from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.types import Matrix
 from tests.people_runs import PRIVATE, Stop, rows, small, stopping, write_people
 
@@ -117,7 +116,7 @@ def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
 
 def test_one_hosts_agent_leaves(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process with a folder of its own decides for itself alone: the others are told as of any agent that ends."""
-    monkeypatch.setattr(LocalWorld, "shared_folder", False)
+    monkeypatch.setattr(World, "shared_folder", False)
     seen, hear = stop_after(1)
     with pytest.raises(RunError, match="StopRun after round 1: this agent leaves the run; its ledger holds"):
         run(config(people, tmp_path / "run", seed=0), on_round=hear)
@@ -173,9 +172,9 @@ def test_nothing_is_computed_or_collected_in_between(
 ) -> None:
     """Four numbers an agent go with the models, in rounds 0, 3, 6 and 7 of eight; in simulations four losses follow."""
     widths, losses = list[int](), list[int]()
-    collect, mean_losses = LocalTransport.collect, SimulatedHolder.mean_losses
+    collect, mean_losses = Transport.collect, SimulatedHolder.mean_losses
 
-    def counted(self: LocalTransport, given: Matrix) -> Matrix:
+    def counted(self: Transport, given: Matrix) -> Matrix:
         widths.append(given.shape[1])
         return collect(self, given)
 
@@ -183,7 +182,7 @@ def test_nothing_is_computed_or_collected_in_between(
         losses.append(0)
         return mean_losses(self, *given)
 
-    monkeypatch.setattr(LocalTransport, "collect", counted)
+    monkeypatch.setattr(Transport, "collect", counted)
     monkeypatch.setattr(SimulatedHolder, "mean_losses", computed)
     private = PRIVATE | {"no_test": False, "test": write_people(tmp_path / "test.npz", 50)}
     for name, mode in (("private", private), ("seeded", {"seed": 0})):
@@ -201,19 +200,19 @@ def test_nothing_is_computed_or_collected_in_between(
 
 def watch(monkeypatch: pytest.MonkeyPatch, look: Callable[[int], None]) -> None:
     """Look around before anything is sent in a round."""
-    exchange, reduce = LocalTransport.exchange, LocalTransport.reduce
+    exchange, reduce = Transport.exchange, Transport.reduce
 
-    def exchanging(self: LocalTransport, outgoing: Any, round: int) -> Any:
+    def exchanging(self: Transport, outgoing: Any, round: int) -> Any:
         look(round)
         return exchange(self, outgoing, round)
 
-    def reducing(self: LocalTransport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
+    def reducing(self: Transport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
         if round < 3:  # the last one is the average
             look(round)
         return reduce(self, outgoing, trees, round, size)
 
-    monkeypatch.setattr(LocalTransport, "exchange", exchanging)
-    monkeypatch.setattr(LocalTransport, "reduce", reducing)
+    monkeypatch.setattr(Transport, "exchange", exchanging)
+    monkeypatch.setattr(Transport, "reduce", reducing)
 
 
 def settings(people: str, folder: Path, **others: Any) -> RunConfig:
@@ -313,14 +312,14 @@ GATES: dict[str, dict[str, Any]] = {
 def test_the_gate_s_counts_are_those_of_what_was_sent_and_of_ledgers(
     name: str, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent, exchange = defaultdict[int, list[bool]](list), LocalTransport.exchange
+    sent, exchange = defaultdict[int, list[bool]](list), Transport.exchange
 
-    def noting(own: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+    def noting(own: Transport, outgoing: Outgoing, round: int) -> Inbox:
         for i, vector in outgoing.items():
             sent[i].append(vector is not None)
         return exchange(own, outgoing, round)
 
-    monkeypatch.setattr(LocalTransport, "exchange", noting)
+    monkeypatch.setattr(Transport, "exchange", noting)
     common: dict[str, Any] = {"data": people, "topology": "ring:5", "rounds": 6, "epsilon": 20.0, "seed": 3}
     settings = {"algorithm": "ipp-admm", **common, **GATES[name]}
     result = run(RunConfig(**settings, out=str(tmp_path / "run")))

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from msgspec.json import encode
 
 from admmnet.errors import RequestError, RunError
 from admmnet.evidence.judge import judged
@@ -23,11 +24,10 @@ from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
 from admmnet.running.closing import fits, staged, take_end
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS
-from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.hosts.network import Peer
+from admmnet.transport import NEVER, Begun, Failed
+from admmnet.transport.hosts import Peer
 from admmnet.transport.zmq.meeting import Rule, Standing, Start
-from admmnet.transport.zmq.topics import END, ERROR, ROWS, TOTAL
-from admmnet.transport.zmq.wire import LONG, BadFrame, End, Failure, Signature, packed
+from admmnet.transport.zmq.wire import END, ERROR, LONG, ROWS, TOTAL, BadFrame, End, Signature
 from tests.people_runs import summary_of
 from tests.run_folders import Files, double_model, ended, put, unended
 
@@ -210,8 +210,8 @@ PEER = Peer(2, "key", records=100)
 UNKNOWN = ["rho", "rho_proven", "rho_published", "epsilon_target", "delta", "epsilon_proven", "epsilon_spent"]
 UNKNOWN += ["epsilon_published", "account_epsilon_spent", "refused_at", "test_error"]
 ENTRY: dict[str, Any] = dict.fromkeys(UNKNOWN) | {"agent": 2, "records": 50, "degree": 2, "releases": 7}
-FACTS: dict[str, Any] = {"machine": "host", "kernel": "c1", "account": True, "deltas": [[2, 1e-5]]}
-FACTS |= {"counts": [[2, 50]], "width": [[2, 11]], "tests": [[2, 0]]}
+FACTS: dict[str, Any] = {"machine": "host", "kernel": "c1", "account": True, "deltas": {"2": 1e-5}}
+FACTS |= {"counts": {"2": 50}, "width": {"2": 11}, "tests": {"2": 0}}
 FIGURES: dict[str, Any] = {"agents": [ENTRY], "digests": {"ledger/agent-002.jsonl": "ab" * 32}}
 FIGURES |= {"seconds": [3.0, 0.0, 1.0], "frames": {"old": 2}}
 
@@ -223,10 +223,10 @@ def others(value: dict[str, Any], **changes: list[Any]) -> list[Any]:
 
 SAMPLES: dict[str, list[Any]] = {
     "ready": [None],
-    "facts": [FACTS, *others(FACTS, deltas=[[], [[2, None]]])],
-    "left": [{"values": [[2, 0.25]]}, {"values": []}],
-    "ratio": [{"values": [[2, 0.25]]}],
-    "masks": [{"values": [[2, ["ab" * 32, "cd" * 64]]]}],
+    "facts": [FACTS, *others(FACTS, deltas=[{}, {"2": None}])],
+    "left": [{"values": {"2": 0.25}}, {"values": {}}],
+    "ratio": [{"values": {"2": 0.25}}],
+    "masks": [{"values": {"2": ["ab" * 32, "cd" * 64]}}],
     "answered": [[3, 4]],
     "found": ["ab" * 32, ""],
     "listens": [True, False],
@@ -238,17 +238,17 @@ MORE = MOST_RECORDS + 1
 BAD: dict[str, list[Any]] = {
     "ready": [0, "", [], True],
     "facts": [
-        *others(FACTS, counts=[[[1, 50]], [], [[2, 50], [2, 50]], [[2, 101]], [[2, 0]], [[2, 1.5]], [[2, MORE]]]),
-        *others(FACTS, counts=[[[2, True]], [[2, "1"]]], width=[[[1, 11]], [], [[2, 0]]]),
-        *others(FACTS, tests=[[[1, 3]], [[2, -1]], [[2, MORE]]], deltas=[[[1, 1e-5]], [[2, 0.0]], [[2, 1.0]]]),
+        *others(FACTS, counts=[{"1": 50}, {}, {"1": 50, "2": 50}, {"2": 101}, {"2": 0}, {"2": 1.5}, {"2": MORE}]),
+        *others(FACTS, counts=[{"2": True}, {"2": "1"}, [[2, 1]]], width=[{"1": 11}, {}, {"2": 0}]),
+        *others(FACTS, tests=[{"1": 3}, {"2": -1}, {"2": MORE}], deltas=[{"1": 1e-5}, {"2": 0.0}, {"2": 1.0}]),
         *others(FACTS, machine=["x" * 256], kernel=["x" * 17], account=[1], x=[1]),
         {},
     ],
-    "left": [*({"values": [[2, x]]} for x in (0.0, -1.0, 1e301, "1", None)), {"values": [[1, 0.5]]}, {}],
-    "ratio": [{"values": [[2, 0.0]]}, {"values": [[1, 0.5]]}, {"values": [[2, 0.5], [2, 0.5]]}, {"values": None}],
+    "left": [*({"values": {"2": x}} for x in (0.0, -1.0, 1e301, "1", None)), {"values": {"1": 0.5}}, {}],
+    "ratio": [{"values": {"2": 0.0}}, {"values": {"1": 0.5}}, {"values": {"2": 0.5, "1": 0.5}}, {"values": None}],
     "masks": [
-        *({"values": [[2, bad]]} for bad in (["xy", ""], ["ab" * 65, ""], ["ab"], ["ab\n", "cd"])),
-        {"values": [[1, ["ab", "cd"]]]},
+        *({"values": {"2": bad}} for bad in (["xy", ""], ["ab" * 65, ""], ["ab"], ["ab\n", "cd"])),
+        {"values": {"1": ["ab", "cd"]}},
     ],
     "answered": [[1], [1, 2, 3], ["1", 2], [1.5, 2], None, [-(10**30), 2], [0, 10**30]],
     "found": ["xy", "ab" * 65, None, 1, "ab\n"],
@@ -279,7 +279,7 @@ def test_values_in_form_are_read_as_they_were_written_and_others_are_refused(top
     for value in BAD[topic]:
         assert refused(topic, json.dumps(value).encode()), value
     for text in map(json.dumps, SAMPLES[topic]):  # numbers that are none, in each place
-        for place in re.finditer(r"(?<=[\[ ])[0-9][-0-9.e]*(?=[],])", text):
+        for place in re.finditer(r"(?<=[\[ ])[0-9][-0-9.e]*(?=[],}])", text):
             for number in ("NaN", "Infinity", "-Infinity", "1e999", "9" * 400):
                 bad = text[: place.start()] + number + text[place.end() :]
                 assert refused(topic, bad.encode()), bad
@@ -287,12 +287,12 @@ def test_values_in_form_are_read_as_they_were_written_and_others_are_refused(top
         TOPICS.write(topic, {"more": 1})
 
 
-@pytest.mark.parametrize(("topic", "text"), [("pooled", "1" + "0" * 300), ("left", '{"values": [[2, 1]]}')])
+@pytest.mark.parametrize(("topic", "text"), [("pooled", "1" + "0" * 300), ("left", '{"values": {"2": 1}}')])
 def test_a_float_is_one_however_it_is_written(topic: str, text: str) -> None:
     value = TOPICS.read(topic, text.encode(), PEER)
-    assert type(value if topic == "pooled" else value["values"][0][1]) is float
-    many = json.dumps(FACTS | {"counts": [[2, MOST_RECORDS]]}).encode()  # the network file alone bounds records
-    assert TOPICS.read("facts", many, Peer(2, "key"))["counts"] == [[2, MOST_RECORDS]]
+    assert type(value if topic == "pooled" else value["values"]["2"]) is float
+    many = json.dumps(FACTS | {"counts": {"2": MOST_RECORDS}}).encode()  # the network file alone bounds records
+    assert TOPICS.read("facts", many, Peer(2, "key"))["counts"] == {"2": MOST_RECORDS}
 
 
 @pytest.mark.parametrize("topic", [*TABLE, ERROR, END, "unknown"])
@@ -320,11 +320,11 @@ def test_whatever_is_said_is_refused_or_in_form(topic: str, value: Any) -> None:
 
 
 def test_topics_of_every_run() -> None:
-    failure, signature = Failure(3, "text", 1), Signature("end", bytes(64))
+    failure, signature = Failed(3, "text", 1), Signature("end", bytes(64))
     values: list[tuple[str, Any]] = [(ERROR, failure), (END, signature), (ROWS, b"x" * 16), (TOTAL, b"")]
     for topic, value in values:
         assert TOPICS.read(topic, TOPICS.write(topic, value), PEER) == value
-    for topic, data in [(ROWS, b"x" * 9), (TOTAL, b"x"), (ERROR, packed(signature)), (END, packed(failure))]:
+    for topic, data in [(ROWS, b"x" * 9), (TOTAL, b"x"), (ERROR, encode(signature)), (END, encode(failure))]:
         assert refused(topic, data)
 
 

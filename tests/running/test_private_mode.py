@@ -30,7 +30,7 @@ from admmnet.running.entrance import prepare
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import load_whole
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.transport import Transport, World
 from admmnet.types import Matrix, Vector
 from tests.people_runs import rows
 from tests.processes.launch import DEADLINE
@@ -101,9 +101,9 @@ def watch_transport() -> list[float]:
         setattr(owner, name, watched)
 
     for verb in ("exchange", "reduce"):
-        watch(LocalTransport, verb, lambda said: [float(x) for one in said.values() if one is not None for x in one])
-    watch(LocalTransport, "collect", lambda rows: rows.ravel().tolist())
-    watch(LocalWorld, "gather", numbers)
+        watch(Transport, verb, lambda said: [float(x) for one in said.values() if one is not None for x in one])
+    watch(Transport, "collect", lambda rows: rows.ravel().tolist())
+    watch(World, "gather", numbers)
     return moved
 
 
@@ -502,5 +502,5 @@ def test_a_plan_follows_from_public_facts(people: str) -> None:
         return replace(data, shards={0: (np.zeros_like(X), -np.abs(y))})
 
     config = RunConfig(algorithm="dp-scd", data=people, epsilon=8.0, delta=1e-3, seed=0)
-    one, two = (prepare(config, LocalWorld(), loader).agents[0] for loader in (None, other))
+    one, two = (prepare(config, World(), loader).agents[0] for loader in (None, other))
     assert one.charges == two.charges

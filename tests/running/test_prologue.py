@@ -27,7 +27,7 @@ from admmnet.running import prologue
 from admmnet.running.journal import Journal
 from admmnet.running.prologue import _same
 from admmnet.running.resume import resumed_config
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World
 from tests.interrupted_runs import assert_same
 from tests.people_runs import Stop, stopping
 from tests.running.raw_runs import ENCODING, loader, raw_config
@@ -93,7 +93,7 @@ def test_void_stages_and_columns_that_noise_drowns_stay_on_a_public_curve(tmp_pa
 
 
 def test_who_was_given_another_total_is_named() -> None:
-    class World(LocalWorld):
+    class Others(World):
         """Five processes, of which one, and one that is away, have not what the others have."""
 
         size = 5
@@ -102,7 +102,7 @@ def test_who_was_given_another_total_is_named() -> None:
             return [value, value, "cd" * 32, None, value]
 
     with pytest.raises(RunError, match="agent 2 received another total before the first round than most"):
-        _same(World(), Found(stages=("bounds",)))
+        _same(Others(), Found(stages=("bounds",)))
 
 
 # taken over from a finished run: at no charge, and from whom it may

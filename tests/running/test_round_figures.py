@@ -22,8 +22,7 @@ from admmnet.running.closing import MOST_AVERAGED, TailAverage, answer, average,
 from admmnet.running.observer import JUDGED, Observer, far, standing
 from admmnet.running.party import Node, Party
 from admmnet.solvers.radius import MOST
-from admmnet.transport import edge
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import World, edge
 from admmnet.types import Matrix, Vector
 from tests.methods.recording import play as recorded
 from tests.methods.recording import write_problem
@@ -212,7 +211,7 @@ def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tu
     method = Fixed(RunConfig().sections.method, Facts(graph, {}, theta.shape[1], {}))
     nothing: Any = None
     party = Party(method, dict.fromkeys(sorted(graph), AgentPlan()), [Node(i, nothing, nothing) for i in sorted(graph)])
-    found, numbers = average(LocalWorld().connect(graph), graph, party, 0)
+    found, numbers = average(World().connect(graph), graph, party, 0)
     return found, numbers.tolist()
 
 

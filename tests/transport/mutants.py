@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 WIRE, MEETING, TURNS = "transport/zmq/wire.py", "transport/zmq/meeting.py", "transport/zmq/turns.py"
-COLLECTIVE, KEYS, NETWORK = "transport/collective.py", "transport/hosts/keys.py", "transport/hosts/network.py"
+COLLECTIVE, KEYS, NETWORK = "transport/collective.py", "transport/hosts.py", "transport/hosts.py"
 MUTANTS = {
     "a frame may come twice": (WIRE, "if frame.number != self.got + 1:", "if frame.number > self.got + 1:"),
     "frames of the last turn are forgotten": (WIRE, "self._log[0][1] < turn:", "self._log[0][1] <= turn:"),

@@ -22,7 +22,7 @@ def test_an_agent_that_says_no_numbers_is_blamed() -> None:
     said[:, 2] = np.nan
     said[1, 0] = said[7, 0] = 4.0 * MOST  # our own, and a lost agent's
     transport: Any = SimpleNamespace(agents=(0, 1), away={7: 3}, collect=lambda rows: said.copy())
-    transport.accuse = lambda *fault: told.append(fault)
+    transport.world = SimpleNamespace(shared_folder=False, blame=lambda *fault: told.append(fault[:2]))
     found = edge.collect(transport, np.array([[0.0, 0.0, np.nan], [0.0, 0.0, np.nan]]))
     assert [agent for agent, _ in told] == [2, 3, 4]
     assert all(f"agent {i}: among its figures it sent numbers that are not" in fault for i, fault in told)
@@ -44,7 +44,7 @@ def test_an_agent_that_says_no_numbers_is_blamed() -> None:
 def test_what_is_no_message_is_rejected(word: Vector, told: str | None) -> None:
     faults, heard = Told(), {1: np.ones(6), 3: word}
     transport: Any = SimpleNamespace(exchange=lambda outgoing, round: heard, hearer=lambda j: 0)
-    transport.reject = lambda *fault: faults.append(fault)
+    transport.world = SimpleNamespace(reject=lambda *fault: faults.append(fault))
     assert sorted(edge.exchange(transport, {}, 0, 6)) == ([1, 3] if told is None else [1])
     assert [agent for agent, _ in faults] == ([] if told is None else [3])
     assert all(fault.startswith(f"agent 0: neighbour 3 sent {told}") for _, fault in faults)

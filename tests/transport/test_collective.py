@@ -12,10 +12,9 @@ import pytest
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
 from admmnet.record.journal import Void
 from admmnet.running.journal import Journal, Past
-from admmnet.transport import Transport, World
-from admmnet.transport.begun import NEVER, Begun
-from admmnet.transport.collective import Failed, as_one, gather_owned, install_exception_hook, report_error, share
-from admmnet.transport.zmq.transport import ZmqWorld
+from admmnet.transport import NEVER, Begun, Failed, Transport, World
+from admmnet.transport.collective import as_one, install_exception_hook, owned, report_error, share
+from admmnet.transport.zmq.member import Member
 
 
 class Aborted(BaseException):
@@ -83,14 +82,15 @@ def test_an_error_in_a_start_is_its_agents_own() -> None:
         assert error.shared is isinstance(error, StartEnded)
 
 
-def owned(world: World) -> dict[int, float]:
+def budgets(world: World) -> dict[int, float]:
     """The budgets of three agents on two processes: the first has agent 0."""
-    return gather_owned(world, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget", topic="left")
+    answers = share(world, {"values": {0: 1.0}}, "left")
+    return owned(world, answers, [(0,), (1, 2)], {0: 1.0}, lambda agent, said: said > 0.0, "budget")
 
 
 def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:
     """Also where another agent than its process's first says it; on hosts of their own most must say so."""
-    world, told = FakeWorld(others=[{"values": [[1, 2.0], [2, -1.0]]}]), list[tuple[int, str]]()
+    world, told = FakeWorld(others=[{"values": {"1": 2.0, "2": -1.0}}]), list[tuple[int, str]]()
 
     def blame(agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
         told.append((agent, fault))
@@ -98,7 +98,7 @@ def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:
 
     world.blame = blame  # type: ignore[method-assign]
     with pytest.raises(RequestError, match=r"agent 2 says that its budget is -1\.0, which cannot be"):
-        owned(world)
+        budgets(world)
     assert [agent for agent, _ in told] == [2]
 
 
@@ -106,26 +106,25 @@ def test_what_an_agent_has_said_of_itself_stands() -> None:
     """Whatever others say of it, or comes back of its own, and whatever it says in later starts."""
     world = FakeWorld()
     world.start = Begun("a" * 64, 0, (0, 1), ((0, 1),))
-    for others in ([[0, 9.0], [1, 2.0], [2, 3.0]], [[1, 5.0], [2, 6.0]]):
-        answers = [{"values": [[0, 7.0]]}, {"values": others}]
+    for others in ({"0": 9.0, "1": 2.0, "2": 3.0}, {"1": 5.0, "2": 6.0}):
+        answers = [{"values": {"0": 7.0}}, {"values": others}]
         world.gather = lambda value, topic="ready": answers  # type: ignore[method-assign]  # noqa: B023 (used at once)
         world.start.asked.clear()
-        assert owned(world) == {0: 1.0, 1: 2.0, 2: 3.0}
+        assert budgets(world) == {0: 1.0, 1: 2.0, 2: 3.0}
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_over_zeromq_agents_of_several_users_say_to_all_whom_they_blame(shared: bool) -> None:
-    told: list[tuple[int, str]] = []
-    alike: Any = dict.fromkeys(("graph", "rank", "size", "network", "identity"))
+    told: list[Failed] = []
 
-    def blame(agent: int, fault: str) -> NoReturn:
-        told.append((agent, fault))
+    def gather(error: Failed) -> NoReturn:
+        told.append(error)
         raise Aborted
 
-    member: Any = SimpleNamespace(**alike, shared_folder=shared, blame=blame)
+    member: Any = SimpleNamespace(shared_folder=shared, gather=gather)
     with pytest.raises(RunError if shared else Aborted):
-        ZmqWorld(member, START).blame(1, "odd", RunError)
-    assert told == ([] if shared else [(1, "odd")])
+        Member.blame(member, 1, "odd", RunError)
+    assert told == ([] if shared else [Failed(3, "odd", 1)])
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,16 @@ from msgspec.structs import replace
 
 from admmnet.errors import RequestError
 from admmnet.identity.keys import Identity
-from admmnet.transport.hosts.keys import Keys, read_secret, write_secret
-from admmnet.transport.hosts.network import Network, Peer, make_network, read_network, write_network
+from admmnet.transport.hosts import (
+    Keys,
+    Network,
+    Peer,
+    make_network,
+    read_network,
+    read_secret,
+    write_network,
+    write_secret,
+)
 
 EDGES = [(0, 1), (1, 2)]
 RELAY = "tcp://relay.example:5570"

@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from admmnet.graph.simple import Graph, parts_of
-from admmnet.transport.begun import NEVER
+from admmnet.transport import NEVER
 from admmnet.transport.zmq.meeting import Call, Here, Standing, Start, choose, diameter, form, most, shape_of, sign_here
 from admmnet.transport.zmq.turns import Turns
 from admmnet.transport.zmq.wire import Kind, Word, packed, sign_word, unpacked
@@ -199,9 +199,8 @@ class Run:
         """Pass on what an agent sends in a turn: nobody is struck for it."""
         kind = Kind.SAY if spoken else Kind.PART
         for to in [-1] if spoken else sorted(turns.around[agent]):
-            assert turns.check(agent, turn, kind, to) is None
-            assert turns.odd(turn) is None
-            if turns.passed(agent, turn, kind, to, 0.0):
+            assert turns.take(agent, turn, kind, to, 0.0) is None
+            if spoken and len(turns._turns[turn].kinds) == len(turns.members):
                 turns.told(turn, 0.0)
 
     def go(self) -> str:

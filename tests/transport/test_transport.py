@@ -8,7 +8,6 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.transport import World, launched_size, open_world
-from admmnet.transport.local import LocalWorld
 
 from .conformance import CHECKS
 
@@ -23,7 +22,7 @@ def _no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_local_conforms(check: Callable[[World], None]) -> None:
-    check(LocalWorld())
+    check(World())
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,15 @@ def begun(graph: Graph, members: Sequence[int] | None = None, now: float = 0.0) 
 
 def pass_on(turns: Turns, agent: int, turn: int, kind: Kind, to: int = -1, now: float = 0.0) -> Fault | None:
     """What a relay does with a frame."""
-    fault = turns.check(agent, turn, kind, to) or turns.odd(turn)
-    if fault is None and turns.passed(agent, turn, kind, to, now):
+    fault = turns.take(agent, turn, kind, to, now)
+    if fault is None and to < 0 and all_said(turns, turn, kind):
         turns.told(turn, now)
     return fault
+
+
+def all_said(turns: Turns, turn: int, kind: Kind) -> bool:
+    """Whether the total, or the words of all, are there."""
+    return kind is SUM or [*turns._turns[turn].kinds.values()] == [SAY] * len(turns.members)
 
 
 def whole(turns: Turns, agent: int, turn: int, kind: Kind, now: float = 0.0) -> None:
@@ -48,12 +53,12 @@ def whole(turns: Turns, agent: int, turn: int, kind: Kind, now: float = 0.0) -> 
 
 
 def addressees(turns: Turns, agent: int, kind: Kind) -> list[int]:
-    return {PART: sorted(turns.around[agent]), SUM: [turns.tree.parent[agent]], SAY: [-1]}[kind]
+    return {PART: sorted(turns.around[agent]), SUM: [int(turns.tree.parent[agent])], SAY: [-1]}[kind]
 
 
 def upwards(turns: Turns) -> list[int]:
     """Members in an order in which a sum goes up."""
-    return sorted(turns.members, key=lambda i: len(turns.tree.branch[i]))
+    return sorted(turns.members, key=lambda i: len(turns.tree.branch(i)))
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
@@ -204,7 +209,7 @@ class Agent:
         while self.turn < len(self.program):
             kind, heard = self.program[self.turn], self.heard.get(self.turn, set())
             if not self.sent:
-                if kind is SUM and not heard >= {*self.turns.tree.children[self.number]}:
+                if kind is SUM and not heard >= {*self.turns.children[self.number]}:
                     break
                 leaving += [(self.turn, kind, to) for to in addressees(self.turns, self.number, kind)]
                 self.sent = True
@@ -245,9 +250,8 @@ def simulate(turns: Turns, program: Sequence[Kind], stops: tuple[int, int] | Non
                 leave(receiver, one, -9)
             continue
         look(now)
-        assert turns.check(sender, turn, kind, to) is None
-        assert turns.odd(turn) is None
-        if turns.passed(sender, turn, kind, to, now):
+        assert turns.take(sender, turn, kind, to, now) is None
+        if to < 0 and all_said(turns, turn, kind):
             for i in turns.members:
                 leave(-1, frame, i)
             turns.told(turn, now)

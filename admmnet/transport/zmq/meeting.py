@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from admmnet.graph.simple import Graph, parts_of
+from admmnet.graph.tree import search
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport.begun import NEVER
+from admmnet.transport import NEVER
 from admmnet.transport.zmq.wire import BadFrame, Head, Name, Round, Signed, Whole, Word, packed, read_word, unpacked
 
 Edge = tuple[Whole, Whole]
@@ -253,21 +254,9 @@ def setting(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Names of settings that are not alike."""
-    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-
-
 def diameter(graph: Graph) -> int:
     """Longest of the shortest paths of a graph, part by part."""
-    longest = 0
-    for start in graph:
-        seen, front, steps = {start}, {start}, 0
-        while front := {j for i in front for j in graph[i]} - seen:
-            seen |= front
-            steps += 1
-        longest = max(longest, steps)
-    return longest
+    return max(steps for start in graph for _, steps in search(graph, start).values())
 
 
 class Strikes:

@@ -1,4 +1,6 @@
-"""An agent's place in a network: one line to the relay, over which it takes part in starts (docs/protocol.md).
+"""Agents over ZeroMQ: one process an agent, on one machine or many; all messages go over the relay (docs/hosts.md).
+
+An agent has one line to it, over which it takes part in starts (docs/protocol.md).
 
 No thread: everything happens while the process waits for something, and every wait is one poll.
 """
@@ -9,48 +11,53 @@ import atexit
 import hashlib
 import hmac
 import secrets
+import sys
 import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
 import zmq
 from msgspec.structs import asdict, replace
 from zmq.utils.monitor import parse_monitor_message
 
-from admmnet.errors import AdmmnetError, RequestError, RunError, StartEnded, kind_of, printable, says
+from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError, StartEnded, kind_of, printable, says
+from admmnet.graph.simple import Graph
+from admmnet.graph.tree import Tree
 from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
-from admmnet.transport.begun import NEVER
-from admmnet.transport.hosts.keys import Keys
-from admmnet.transport.hosts.network import Network
+from admmnet.transport import NEVER, Failed, Inbox, Outgoing, Transport, World
+from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, outdated, sign_here
-from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
-from admmnet.transport.zmq.turns import Tree, tree_of
+from admmnet.transport.zmq.turns import tree_of
 from admmnet.transport.zmq.wire import (
+    END,
+    ERROR,
     FILES_LIMIT,
     PIECE,
+    ROWS,
+    TOTAL,
     BadFrame,
     End,
-    Failure,
     Frame,
     Hello,
     Kind,
     Line,
     Lost,
-    Over,
     Said,
     Signature,
     Stop,
+    Topics,
     Word,
     contradict,
     digest_of,
-    head_of,
     packed,
     read_word,
     sign_word,
     unpacked,
 )
+from admmnet.types import Integers, Matrix
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -65,26 +72,8 @@ SHUTDOWN = 10.0
 _LINE = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 
 
-class Keeper(Protocol):
-    """Where the words go that an agent hears (``record.receipts.Receipts``)."""
-
-    def begin(self, run: str) -> list[bytes]:
-        """Keep from here on words of a run of this name; return the newest one of each agent that is there already."""
-
-    def take(self, word: Word, data: bytes) -> None:
-        """Keep a word, and as it came."""
-
-    def write(self, *, durable: bool = False) -> None:
-        """Write what has come; RunError if the disk refuses."""
-
-    def close(self) -> None:
-        """Let the file go."""
-
-
 class RunEnded(StartEnded):
-    """The run has been ended elsewhere, with an exit code of its own; ``told``: somebody else tells the user."""
-
-    told = False
+    """The run has been ended elsewhere, with an exit code of its own."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -110,14 +99,20 @@ class Finished(RunError):
         self.end = end
 
 
-class Member:
-    """A process in the starts of a run.
+class Member(World):
+    """A process in the starts of a run, of which the last one that it has formed is ``start``.
 
     ``settings`` are digests of public values that must be the same at every process. Where one command has started
     all, ``shared_folder``, it speaks for them. ``charged`` returns highest charged round, ledger lines and head;
-    ``staged`` returns the end that this agent has signed. ``receipts`` keep what others have signed.
-    ``round`` is that of the parts which it sends; with ``key``, which is in its journal alone, their digests are made.
+    ``staged`` returns the end that this agent has signed. ``receipts`` keep what others have signed
+    (``record.receipts.Receipts``). ``round`` is that of the parts which it sends; with ``key``, which is in its journal
+    alone, their digests are made.
     """
+
+    name = "zmq"
+    network: Network
+    identity: Identity
+    graph: Graph
 
     def __init__(
         self,
@@ -133,13 +128,14 @@ class Member:
         quorum: int,
         shared_folder: bool = False,
     ) -> None:
+        super().__init__()
         self.network, self.rank, self.identity, self.topics = network, rank, identity, topics
         self.graph, self.size, self.shared_folder = network.graph(), len(network.peers), shared_folder
         self.names = {place: peer.called for place, peer in enumerate(network.peers)}
         self.settings, self._connect, self._heartbeat = dict(settings), connect, heartbeat
         self._identities, self._quorum = [str(peer.identity) for peer in network.peers], quorum
         self._session, self._line = secrets.token_hex(16), Line()
-        self.start: Start | None = None
+        self.joined: Start | None = None  # that which it is in
         self.turn = self.round = 0
         self.key = secrets.token_bytes(32)
         self.ended: AdmmnetError | None = None
@@ -147,7 +143,7 @@ class Member:
         self.files: End | None = None
         self.charged: Callable[[], tuple[int, int, str]] = lambda: (NEVER, 0, "")
         self.staged: Callable[[], End | None] = lambda: None
-        self.receipts: Keeper | None = None
+        self.receipts: Any = None
         self.up, self.bytes_sent, self.dropped, self.waiting = False, 0, 0, Waiting()
         self._cause: tuple[str, int | None] | None = None
         self._parts: dict[int, dict[int, bytes]] = {}
@@ -159,6 +155,7 @@ class Member:
         self._sealed: set[tuple[int, int]] = set()
         self._around: set[int] = set()
         self.tree: Tree | None = None
+        self._below: list[int] = []  # its children in that
         self._words: dict[int, tuple[Word, bytes]] = {}
         self._proofs: dict[int, list[bytes]] = {}  # two words of an agent that contradict each other
         self._standing = Standing()
@@ -190,6 +187,7 @@ class Member:
         """Take part in the next start; Finished if the run has ended, RunError if there is none in time."""
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+        self._settle(durable=True)
         self._secret, self._standing = X25519PrivateKey.generate(), standing
         own = self.staged()
         here = Here(
@@ -203,7 +201,7 @@ class Member:
             signature=b"" if own is None else self._signature(standing.run, own.digest),
         )
         word, begun, self._told = sign_here(here, self.identity), time.monotonic(), False
-        self.start, self._name, self._cause, self._here = None, b"", None, word
+        self.joined, self._name, self._cause, self._here = None, b"", None, word
         self.files = None
         self._bound = standing.run if standing.c > NEVER else ""
         self._recall(standing.run)
@@ -217,8 +215,8 @@ class Member:
                 raise self.ended
             if self.end is not None:
                 raise Finished(self.end)
-            if self.start is not None:
-                return self.start
+            if self.joined is not None:
+                return self.joined
             if self._cause is not None:  # it has left one at once: another word is due
                 return self.meet(standing)
             now = time.monotonic()
@@ -238,7 +236,7 @@ class Member:
         if self.rank not in start.here:
             return False
         self._recall(start.run)
-        self.start, self._name, self.turn = start, bytes.fromhex(start.name), 0
+        self.joined, self._name, self.turn = start, bytes.fromhex(start.name), 0
         self._line.forget(2**53)
         held = [(i, word) for i, (word, _) in self._words.items() if word.run == start.run]
         older = any(i not in known or known[i].age < word.age for i, word in held)
@@ -250,6 +248,7 @@ class Member:
         self._here = b""
         self._around = {i + j - self.rank for i, j in start.edges if self.rank in (i, j)}
         self.tree = tree_of(start, self.size)
+        self._below = np.flatnonzero(self.tree.parent == self.rank).tolist()
         for known_before in (self._parts, self._said, self._ciphers, self._sealed):
             known_before.clear()
         return True
@@ -272,42 +271,48 @@ class Member:
         """Total of a sum: ``part`` makes this agent's part of those of its children in the tree."""
         assert self.tree is not None
         turn = self._next()
-        payload = part(self._take(Kind.SUM, turn, set(self.tree.children[self.rank])))
+        payload = part(self._take(Kind.SUM, turn, {*self._below}))
         if self.rank != self.tree.root:
-            self._seal(Kind.SUM, self.tree.parent[self.rank], turn, payload)
+            self._seal(Kind.SUM, int(self.tree.parent[self.rank]), turn, payload)
         else:
             self._speak(TOTAL, turn, payload)
         total = self._heard(turn, {self.tree.root}, TOTAL)[self.tree.root]
         return total if isinstance(total, bytes) else self._liar(turn)
 
-    def say(self, topic: str, value: Any) -> list[Any]:
-        """Say this process's word of a topic to all, and wait for those of all, by agent; None of no members.
+    def gather(self, value: Any, topic: str = "ready") -> list[Any]:
+        """See ``World.gather``.
 
         If most say the same error it is raised. Else it comes back to its agent alone: to others the relay ends the
         start.
         """
-        assert self.start is not None
-        turn = self._next()
-        failed = isinstance(value, Failure)  # whatever the others say
+        assert self.joined is not None
+        turn, failed = self._next(), isinstance(value, Failed)  # whatever the others say
+        if failed:  # of an account others learn nothing
+            own = BudgetError.exit_code == value.code and not self.shared_folder
+            value = replace(value, text="its budget affords no round" if own else value.text[:1000])
         self._speak(ERROR if failed else topic, turn, self.topics.write(ERROR if failed else topic, value))
-        found = self._heard(turn, set(self.start.members), None if failed else topic)
-        failures = {i: said for i, said in found.items() if isinstance(said, Failure)}
-        own = failures.get(self.rank)
+        found = self._heard(turn, set(self.joined.members), None if failed else topic)
+        failures = {i: said for i, said in found.items() if isinstance(said, Failed)}
+        own_error = failures.get(self.rank)
         for one in failures.values():
             same = sum((other.code, other.whom) == (one.code, one.whom) for other in failures.values())
-            if one.whom is None and 2 * same > len(self.start.members):
+            if one.whom is None and 2 * same > len(self.joined.members):
                 raise kind_of(one.code)(printable(one.text)).of_all()
-        if failures and (own is None or own.whom is not None):
+        if failures and (own_error is None or own_error.whom is not None):
             self._wait(lambda: {-1})  # until the relay ends the start
         return [found.get(i) for i in range(self.size)]
+
+    def connect(self, graph: Graph, block: int = 1) -> Transport:
+        """Connect processes whose agents are neighbours; those of two processes without an edge cannot be."""
+        return ZmqTransport(self, graph, block)
 
     def _speak(self, topic: str, turn: int, payload: bytes) -> None:
         word = self._word(-1, turn, digest_of(topic, payload))
         self._send(Kind.SAY, packed(Said(topic, payload, word)), start=self._name, turn=turn)
 
     def _word(self, to: int, turn: int, said: bytes) -> bytes:
-        assert self.start is not None
-        place = self.start.run, self.start.name, self.rank, to, turn
+        assert self.joined is not None
+        place = self.joined.run, self.joined.name, self.rank, to, turn
         return sign_word(Word(*place, *self.charged(), said), self.identity)
 
     def _seal(self, kind: Kind, to: int, turn: int, payload: bytes) -> None:
@@ -315,9 +320,9 @@ class Member:
         if (to, turn) in self._sealed:
             raise RunError(f"a second part of turn {turn} for {self.names[to]}: this is a fault of admmnet")
         self._sealed.add((to, turn))
-        assert self.start is not None
+        assert self.joined is not None
         # its numbers may be few: without the nonce nobody finds them by trying, and equal parts of a round have one
-        nonce = hmac.digest(self.key, statement("part", self.start.run, self.round, payload), "sha256")
+        nonce = hmac.digest(self.key, statement("part", self.joined.run, self.round, payload), "sha256")
         word = self._word(to, turn, hashlib.sha256(statement("part", nonce, payload)).digest())
         content = packed((word, nonce, payload))
         sealed = self._cipher(self.rank, to).encrypt(
@@ -336,9 +341,9 @@ class Member:
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         if (sender, to) not in self._ciphers:
-            assert self.start is not None
+            assert self.joined is not None
             assert self._secret is not None
-            other = X25519PublicKey.from_public_bytes(self.start.here[sender + to - self.rank].epk)
+            other = X25519PublicKey.from_public_bytes(self.joined.here[sender + to - self.rank].epk)
             info = statement("part", sender, to)
             key = HKDF(algorithm=SHA256(), length=32, salt=self._name, info=info).derive(self._secret.exchange(other))
             self._ciphers[sender, to] = ChaCha20Poly1305(key)
@@ -356,7 +361,7 @@ class Member:
     def _opened(self, kind: Kind, sender: int, turn: int, sealed: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        assert self.start is not None
+        assert self.joined is not None
         try:
             place = self._place(kind, sender, self.rank, turn)
             content = self._cipher(sender, self.rank).decrypt(turn.to_bytes(12, "big"), sealed, place)
@@ -364,7 +369,7 @@ class Member:
             word = read_word(data, self._identities)
             said = hashlib.sha256(statement("part", nonce, payload)).digest()
             signed = (word.run, word.start, word.agent, word.to, word.turn, word.said)
-            if signed != (self.start.run, self.start.name, sender, self.rank, turn, said):
+            if signed != (self.joined.run, self.joined.name, sender, self.rank, turn, said):
                 raise BadFrame
         except (InvalidTag, ValueError, BadFrame):
             self.reject(sender, f"the part of {self.names[sender]} in turn {turn} was not sealed by it for this place")
@@ -392,14 +397,14 @@ class Member:
 
     def _heard(self, turn: int, whom: Set[int], topic: str | None) -> dict[int, Any]:
         """Wait for words to all; what the relay gives must be signed by these agents for this turn."""
-        assert self.start is not None
+        assert self.joined is not None
         self._wait(lambda: set() if turn in self._said else whom - {self.rank} or whom)
         found: dict[int, Any] = {}
         for said in self._said.pop(turn):
             try:
                 word = read_word(said.word, self._identities)
                 place = (word.run, word.start, word.to, word.turn, word.said)
-                mine = (self.start.run, self.start.name, -1, turn, digest_of(said.topic, said.payload))
+                mine = (self.joined.run, self.joined.name, -1, turn, digest_of(said.topic, said.payload))
                 if place != mine or (topic is not None and said.topic not in (topic, ERROR)):
                     raise BadFrame
                 found[word.agent] = self.topics.read(said.topic, said.payload, self.network.peers[word.agent])
@@ -412,9 +417,7 @@ class Member:
         return found
 
     def _liar(self, turn: int) -> NoReturn:
-        self.lose(None, f"the relay gave words of turn {turn} that agents have not signed for it")
-        self.check()
-        raise RunError("the relay lies")
+        self.reject(None, f"the relay gave words of turn {turn} that agents have not signed for it")
 
     def _wait(self, missing: Callable[[], Set[int]]) -> None:
         """Serve until nothing is missing; raise what has ended the start or the run."""
@@ -431,22 +434,24 @@ class Member:
 
     # ends of starts
 
-    def reject(self, agent: int, reason: str) -> NoReturn:
-        """End the start because of a neighbour's part: they have no edge from now on."""
-        self.lose(agent, reason)
+    def reject(self, agent: int | None, fault: str) -> NoReturn:
+        """See ``World.reject``: the two have no edge from now on; None is the relay."""
+        self.lose(agent, fault)
         self.check()
-        raise StartEnded(reason).of_all()
+        raise StartEnded(fault).of_all()
 
-    def blame(self, agent: int, reason: str) -> NoReturn:
-        """Say to all that an agent has said what cannot be: if most say so, it is out."""
-        self.say(ERROR, Failure(RunError.exit_code, reason[:1000], agent))
-        raise StartEnded(reason).of_all()
+    def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
+        """See ``World.blame``: if most say so, the agent is out of the run."""
+        if self.shared_folder:
+            raise kind(fault).of_all()
+        self.gather(Failed(RunError.exit_code, fault, agent))
+        raise StartEnded(fault).of_all()
 
     def lose(self, agent: int | None, reason: str) -> None:
         """Take the fault of a neighbour, or of the relay, for the end of the start; the next ``check`` raises it."""
-        if self._cause is None and self.start is not None:
+        if self._cause is None and self.joined is not None:
             self._cause = reason, agent
-            self._send(Kind.OVER, packed(Over(reason[:1000], agent)), start=self._name)
+            self._send(Kind.OVER, packed(Failed(RunError.exit_code, reason[:1000], agent)), start=self._name)
 
     def check(self) -> None:
         """Leave the start if something has ended it, or the run."""
@@ -456,19 +461,12 @@ class Member:
             raise self.ended
         if self.end is not None:
             raise Finished(self.end).of_all()
-        if self._cause is None or self.start is None:
+        if self._cause is None or self.joined is None:
             return
-        self.start = None
+        self.joined = None
         error = StartEnded(self._cause[0])
         error.shared = True
         raise error
-
-    def quit(self, error: StartEnded) -> None:
-        """Leave a start that something else has ended."""
-        if self.start is not None:
-            self.lose(None, str(error))
-            with suppress(StartEnded):
-                self.check()
 
     # the end
 
@@ -477,10 +475,10 @@ class Member:
 
         Finished if most have signed another one.
         """
-        assert self.start is not None
+        assert self.joined is not None
         self._settle(durable=True)
         self.give(end)
-        said = Signature(end.digest, self._signature(self.start.run, end.digest))
+        said = Signature(end.digest, self._signature(self.joined.run, end.digest))
         self._speak(END, self._next(), self.topics.write(END, said))
         self._wait(lambda: set() if self.end is not None else {-1})
         assert self.end is not None
@@ -490,7 +488,7 @@ class Member:
 
     def give(self, end: End) -> None:
         """Give the relay the files of an end, if that is this member's part in the start; once."""
-        if self.start is not None and self.start.giver == self.rank:
+        if self.joined is not None and self.joined.giver == self.rank:
             files = {name: data for name, data in end.files.items() if name != "noise.npy"}
             self._send(Kind.FILES, packed(replace(end, files=files)), start=self._name)
 
@@ -520,7 +518,7 @@ class Member:
         with suppress(zmq.Again):
             while True:
                 self._arrived(self._dealer.recv_multipart(zmq.NOBLOCK))
-        if not self.up and self.start is not None and time.monotonic() - self._down > self._heartbeat:
+        if not self.up and self.joined is not None and time.monotonic() - self._down > self._heartbeat:
             self._cause = self._cause or (f"the relay at {self.network.relay} cannot be reached", None)
 
     def _changed(self, event: int) -> None:
@@ -553,7 +551,7 @@ class Member:
         try:
             if len(message) != 2:
                 raise BadFrame
-            frame = head_of(message[0])
+            frame: Frame = unpacked(message[0], Frame)
             if frame.kind is Kind.HELLO:
                 self._stands(frame.turn)
                 return
@@ -570,7 +568,7 @@ class Member:
     def _obey(self, frame: Frame, body: bytes) -> None:
         if frame.kind is Kind.START:
             call: Call = unpacked(body, Call)
-            if self.start is None and self._here in call.here:
+            if self.joined is None and self._here in call.here:
                 self._formed(call)
         elif frame.kind is Kind.FILES:
             self.files = unpacked(body, End)
@@ -582,15 +580,14 @@ class Member:
             own = self.shared_folder and stop.text  # of one command, which tells it as it is
             self.ended = self._older(stop) or RunEnded(printable(said) if own else says("the relay", said), code)
             self.ended.shared = True
-            self.ended.told = self.shared_folder
-        elif self.start is None or frame.start not in (self._name, b""):
+        elif self.joined is None or frame.start not in (self._name, b""):
             self.dropped += 1
         elif frame.kind in (Kind.PART, Kind.SUM):
             self._parts.setdefault(frame.turn, {}).setdefault(frame.who, body)
         elif frame.kind is Kind.SAY:
             self._said.setdefault(frame.turn, unpacked(body, list[Said]))
         elif frame.kind is Kind.OVER:
-            over: Over = unpacked(body, Over)
+            over: Failed = unpacked(body, Failed)
             self._cause = self._cause or (printable(over.text), over.whom)
 
     def _older(self, stop: Stop) -> OlderCopy | None:
@@ -604,7 +601,15 @@ class Member:
 
     # ends of the process
 
-    def abort(self, code: int, reason: str | None = None) -> None:
+    def abort(self, code: int, reason: str | None = None) -> NoReturn:
+        """See ``World.abort``: the relay tells the others."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._stop(code, reason)
+        self.close()
+        sys.exit(code)
+
+    def _stop(self, code: int, reason: str | None) -> None:
         """Tell the relay that this process ends with an exit code."""
         if self.ended is None:
             self._send(Kind.STOP, packed(Stop(code, None if reason is None else reason[:1000])))
@@ -617,7 +622,7 @@ class Member:
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""
         self._settle(durable=True)
-        self.abort(error.exit_code, error.public)
+        self._stop(error.exit_code, error.public)
         error.shared, self.ended = True, error
         self.close()
         raise error
@@ -632,3 +637,81 @@ class Member:
         self._monitor.close(0)
         self._dealer.close(int(1000 * SHUTDOWN) if self.up else 0)
         self._context.term()
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Line, bytes, frames and seconds of waiting until now; another thread may ask."""
+        since = self.waiting.since
+        waited = 0 if since is None else int(time.monotonic() - since)
+        figures = {"lines": 1, "lines_up": int(self.up), "bytes_sent": self.bytes_sent, "waiting_seconds": waited}
+        return figures | {"frames": {"dropped": self.dropped}}
+
+
+class ZmqTransport(Transport):
+    """One part to each neighbour and round: a vector, or nothing; every process has the agent of its own number."""
+
+    world: Member
+
+    def __init__(self, world: Member, graph: Graph, block: int) -> None:
+        super().__init__(world, graph, block)
+        self.away = {} if world.start is None else dict(world.start.away)
+        for i, j in self._crossing:
+            if not world.graph.has_edge(i, j):
+                raise RequestError(f"agents {i} and {j} are neighbours in the graph, but not in the network file")
+
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+        """See ``Transport.exchange``."""
+        sent, vectors = outgoing[self.world.rank], Inbox()
+        self.world.round = round
+        part = b"" if sent is None else sent.astype("<f8").tobytes()
+        for j, heard in self.world.exchange(dict.fromkeys(self._to, part)).items():
+            if len(heard) % 8 or (heard and j not in self._from):
+                self.world.reject(j, f"agent {j} sent no vector in a part")
+            if heard:
+                vectors[j] = np.frombuffer(heard, "<f8").astype(np.float64)
+        return vectors
+
+    def _added(self, part: Integers, tree: Tree, round: int) -> Integers:
+        """Add up along the tree of the start, whose root says the total to all (Theorem N1)."""
+        world, carrying = self.world, self.world.tree
+        assert carrying is not None
+
+        def added(children: Mapping[int, bytes]) -> bytes:
+            found = part
+            for child, said in children.items():
+                own = self._read(said, part.size, carrying.branch(child))
+                if own is None:
+                    world.reject(
+                        child, f"it gives {len(said) // 8} numbers to a sum of {part.size}, or speaks for others"
+                    )
+                found = found + own
+            return found.astype("<i8").tobytes()
+
+        world.round = round
+        said = world.sum_up(added)
+        total = self._read(said, part.size, tree.agents)
+        if total is None:
+            world.blame(
+                carrying.root, f"agent {carrying.root} gives {len(said)} bytes as a total, or speaks for others"
+            )
+        return total
+
+    def _read(self, said: bytes, size: int, agents: Iterable[int]) -> Integers | None:
+        """Part of a sum; None of another length, with somebody twice, or with agents that are none of these."""
+        if len(said) != 8 * size:
+            return None
+        part = np.frombuffer(said, "<i8").astype(np.int64)
+        heads = part[: len(self.layout.owners)].copy()
+        fits = np.isin(heads, (0, 1)).all()
+        heads[list(agents)] = 0
+        return None if heads.any() or not fits else part
+
+    def collect(self, rows: Matrix) -> Matrix:
+        """See ``Transport.collect``."""
+        everything = np.full((len(self.layout.owners), rows.shape[1]), np.nan)
+        for i, said in enumerate(self.world.gather(rows.astype("<f8").tobytes(), ROWS)):
+            if said is not None and len(said) != 8 * rows.shape[1]:
+                self.world.blame(i, f"agent {i} sent {len(said)} bytes of rows of {rows.shape[1]} numbers")
+            if said is not None:
+                everything[i] = np.frombuffer(said, "<f8")
+        return everything

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import zmq
 from msgspec import Struct
@@ -25,18 +25,15 @@ from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.identity.keys import verify
 from admmnet.log import say
-from admmnet.transport.begun import NEVER
-from admmnet.transport.hosts.keys import Keys
-from admmnet.transport.hosts.network import Network
+from admmnet.transport import NEVER, Failed
+from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import (
     Edge,
     Hail,
     Here,
-    Start,
     Strikes,
     charged,
     choose,
-    differing,
     end_statement,
     form,
     largest,
@@ -44,31 +41,30 @@ from admmnet.transport.zmq.meeting import (
     outdated,
     read_here,
 )
-from admmnet.transport.zmq.topics import END, ERROR, TOTAL, Topics
 from admmnet.transport.zmq.turns import FIRST, Turns
 from admmnet.transport.zmq.wire import (
+    ERROR,
     FILES_LIMIT,
     LARGEST,
     LONG,
     PIECE,
     SHORT,
+    TOTAL,
     BadFrame,
     End,
-    Failure,
     Frame,
     Hello,
     Kind,
     Line,
     Lost,
     Message,
-    Over,
     Said,
     Signature,
     Stop,
+    Topics,
     Word,
     contradict,
     digest_of,
-    head_of,
     packed,
     read_word,
     unpacked,
@@ -99,16 +95,6 @@ class Terms(NamedTuple):
     regroup: float = 600.0
     shared: bool = False
     """Whether one command has started all agents: then a fault ends the run."""
-
-
-class Ends(Protocol):
-    """What is known of the end of a run (``record.finish.Ends``)."""
-
-    end: End | None
-    """The one that most agents have signed."""
-
-    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> bool:
-        """Take in files that these agents have signed; whether they are what was signed."""
 
 
 class Memory(Struct, forbid_unknown_fields=True):
@@ -154,7 +140,9 @@ class Site:
 class Relay:
     """Relay of one network; ``serve`` does its work, until ``done``.
 
-    ``keys`` are its CURVE keys, None where all agents are on this machine; ``ends`` keeps the end, ``folder`` the rest.
+    ``keys`` are its CURVE keys, None where all agents are on this machine; ``folder`` keeps what it must know again.
+    ``take`` makes the end of a run of files that agents have signed, None if they are not what was signed; ``end`` is
+    one that it has made before.
     """
 
     def __init__(
@@ -162,15 +150,16 @@ class Relay:
         network: Network,
         terms: Terms,
         topics: Topics,
-        ends: Ends | None = None,
         keys: Keys | None = None,
         folder: Path | None = None,
+        take: Callable[[str, End, Mapping[int, bytes]], End | None] = lambda run, end, signed: None,
+        end: End | None = None,
     ) -> None:
-        self.network, self.terms, self.ends, self._topics = network, terms, ends, topics
+        self.network, self.terms, self._topics, self._make_end, self._end = network, terms, topics, take, end
         self.graph, self.names = network.graph(), [peer.called for peer in network.peers]
         self._identities = [str(peer.identity) for peer in network.peers]
         self.sites = [Site() for _ in network.peers]
-        self.start: Start | None = None
+        self.turns: Turns | None = None  # of the present start
         self.run, self.frames = "", 0
         self.stopped: Stop | None = None  # how the run has ended for all
         self.deaths: list[tuple[int, str]] = []  # of processes, and how, as their starter says; any thread may add
@@ -181,8 +170,7 @@ class Relay:
         self._evidence = list(kept.evidence)
         for word in kept.words:
             self._note(word)
-        self.turns: Turns | None = None
-        self._parts: dict[int, dict[int, Said]] = {}
+        self._parts: dict[int, dict[int, tuple[Said, Any]]] = {}
         self._signed: dict[str, dict[int, bytes]] = {}
         self._void = set[str]()
         self._files: End | None = None  # those of the end of this start
@@ -239,13 +227,9 @@ class Relay:
 
     def figures(self) -> dict[str, Any]:
         """Lines and frames until now, and members of the start; another thread may ask."""
-        start, up = self.start, sum(site.descriptor >= 0 for site in self.sites)
-        figures = {"lines": len(self.sites), "lines_up": up, "members": 0 if start is None else len(start.members)}
+        turns, up = self.turns, sum(site.descriptor >= 0 for site in self.sites)
+        figures = {"lines": len(self.sites), "lines_up": up, "members": 0 if turns is None else len(turns.members)}
         return figures | {"frames": {"taken": self.frames}}
-
-    @property
-    def _end(self) -> End | None:
-        return None if self.ends is None else self.ends.end
 
     def _kept(self) -> Memory:
         new = Memory(self.network.digest, {}, [], [])
@@ -300,7 +284,7 @@ class Relay:
             return
         self.frames += 1
         try:
-            frame = head_of(data.bytes)
+            frame: Frame = unpacked(data.bytes, Frame)
             if frame.kind is Kind.HELLO:
                 if len(body) > SHORT or frame.more:
                     raise BadFrame
@@ -347,7 +331,7 @@ class Relay:
         if site.route == route and site.session == hello.session:
             return  # once a connection
         missing = site.line.after(hello.got) if site.session == hello.session and site.session else None
-        if missing is None and self.start is not None and hello.agent in self.start.members:
+        if missing is None:
             same = site.session == hello.session
             self._fault(f"the process of {name} has ended, or its line lost frames", hello.agent, cable=same)
         if missing is None and site.descriptor >= 0 and site.route != route:
@@ -362,31 +346,30 @@ class Relay:
         for message in missing or ():
             self._pass(site, message)
         if missing is None and hello.sent:  # frames of its start are lost, or this relay knows nothing
-            self._send(hello.agent, Kind.OVER, packed(Over("its line was cut for long, or the relay is new")))
-        if self.stopped is not None and self.terms.shared:
+            self._send(hello.agent, Kind.OVER, packed(Failed(3, "its line was cut for long, or the relay is new")))
+        if self.stopped is not None:
             self._send(hello.agent, Kind.STOP, packed(self.stopped))
 
     def _obey(self, agent: int, frame: Frame, body: bytes) -> None:
-        site, start = self.sites[agent], self.start
-        ours = start is not None and frame.start == bytes.fromhex(start.name) and agent in start.here
+        site, turns = self.sites[agent], self.turns
         if frame.kind is Kind.HERE:
             self._arrived(agent, unpacked(body, Hail))
         elif frame.kind is Kind.BYE:
             site.left = site.finished = True
         elif frame.kind is Kind.STOP:
             self._ended(agent, unpacked(body, Stop))
-        elif not ours:
+        elif turns is None or frame.start != bytes.fromhex(turns.start.name) or agent not in turns.members:
             site.useless += 1
             if frame.kind in (Kind.PART, Kind.SUM, Kind.SAY):  # it may not have heard
-                self._send(agent, Kind.OVER, packed(Over("this start is over")), start=frame.start)
+                self._send(agent, Kind.OVER, packed(Failed(3, "this start is over")), start=frame.start)
         elif frame.kind in (Kind.PART, Kind.SUM):
-            self._part(agent, frame, body)
+            self._part(turns, agent, frame, body)
         elif frame.kind is Kind.SAY:
-            self._said(agent, frame.turn, unpacked(body, Said))
+            self._said(turns, agent, frame.turn, unpacked(body, Said))
         elif frame.kind is Kind.FILES:
-            self._given(agent, unpacked(body, End))
+            self._given(turns, agent, unpacked(body, End))
         elif frame.kind is Kind.OVER:
-            self._left(agent, unpacked(body, Over))
+            self._left(turns, agent, unpacked(body, Failed))
         else:
             raise BadFrame
 
@@ -402,7 +385,7 @@ class Relay:
                 self._note(word)
         if agent in self.strikes.out:
             return
-        if self.start is not None and agent in self.start.here and self._end is None:
+        if self._end is None:
             self._fault(f"{self.names[agent]} has left this start", agent, cable=site.cut)
         site.word, site.here, site.left, site.giver = hail.here, here, False, False
         self._refused.discard(agent)
@@ -427,92 +410,73 @@ class Relay:
         if known is None or known[0].age < word.age:
             self._words[place] = word, data
 
-    def _part(self, agent: int, frame: Frame, body: bytes) -> None:
-        assert self.turns is not None
-        assert self.start is not None
-        if not self._in_order(agent, frame.turn, frame.kind, frame.who):
-            return
-        self._send(frame.who, frame.kind, body, start=frame.start, who=agent, turn=frame.turn)
-        self.turns.passed(agent, frame.turn, frame.kind, frame.who, self.now)
-        self.sites[agent].line.forget(frame.turn - 1)
-
-    def _in_order(self, agent: int, turn: int, kind: Kind, to: int = -1) -> bool:
-        """Whether a frame is what an agent may send now; if not, it is out, and the start has ended."""
-        assert self.turns is not None
-        fault = self.turns.check(agent, turn, kind, to)
-        fault = fault or self.turns.odd(turn)
+    def _part(self, turns: Turns, agent: int, frame: Frame, body: bytes) -> None:
+        fault = turns.take(agent, frame.turn, frame.kind, frame.who, self.now)
         if fault is not None:
             self._expel(*fault)
-        return fault is None
+            return
+        self._send(frame.who, frame.kind, body, start=frame.start, who=agent, turn=frame.turn)
+        self.sites[agent].line.forget(frame.turn - 1)
 
-    def _said(self, agent: int, turn: int, said: Said) -> None:
-        start, turns = self.start, self.turns
-        assert start is not None
-        assert turns is not None
-        word = read_word(said.word, self._identities)
+    def _said(self, turns: Turns, agent: int, turn: int, said: Said) -> None:
+        start, word = turns.start, read_word(said.word, self._identities)
         place = (word.run, word.start, word.agent, word.to, word.turn, word.said)
         if place != (start.run, start.name, agent, -1, turn, digest_of(said.topic, said.payload)):
             raise BadFrame
         total = said.topic == TOTAL
         value = self._topics.read(said.topic, said.payload, self.network.peers[agent])
-        if not self._in_order(agent, turn, Kind.SUM if total else Kind.SAY):
+        fault = turns.take(agent, turn, Kind.SUM if total else Kind.SAY, -1, self.now)
+        if fault is not None:
+            self._expel(*fault)
             return
         self._note(said.word)
-        if isinstance(value, Signature):
+        if isinstance(value, Signature) and value.digest:  # else it does not sign the end of others
             ended = end_statement(self.network.digest, start.run, value.digest)
-            if value.digest and not verify(self._identities[agent], value.signature, ended):
+            if not verify(self._identities[agent], value.signature, ended):
                 raise BadFrame
-            if value.digest:  # else it does not sign the end of others
-                self._sign(agent, value)
-        if self.start is not start:
-            return
+            self._sign(agent, value)
         parts = self._parts.setdefault(turn, {})
-        parts[agent] = said
-        if turns.passed(agent, turn, Kind.SUM if total else Kind.SAY, -1, self.now):
-            del self._parts[turn]
-            topics = Counter(one.topic for one in parts.values() if one.topic != ERROR)
-            if len(topics) > 1:
-                (usual, count), *_ = topics.most_common()
-                odd = next(i for i, one in parts.items() if one.topic not in (usual, ERROR))
-                if 2 * count > len(start.members):
-                    self._expel(odd, f"it said {parts[odd].topic!r} in turn {turn}, most {usual!r}")
-                else:
-                    self._fault(f"agents said {' and '.join(topics)} in turn {turn}, and neither was most")
-                return
-            everything = packed([parts[i] for i in sorted(parts)])
-            for i in start.members:
-                self._send(i, Kind.SAY, everything, start=bytes.fromhex(start.name), turn=turn)
-                self.sites[i].line.forget(turn - 1)
-            turns.told(turn, self.now)
-            self._weigh(parts)
+        parts[agent] = said, value
+        if self.turns is not turns or not (total or len(parts) == len(turns.members)):
+            return
+        del self._parts[turn]
+        topics = Counter(one.topic for one, _ in parts.values() if one.topic != ERROR)
+        if len(topics) > 1:
+            (usual, count), *_ = topics.most_common()
+            odd, topic = next((i, one.topic) for i, (one, _) in parts.items() if one.topic not in (usual, ERROR))
+            if 2 * count > len(turns.members):
+                self._expel(odd, f"it said {topic!r} in turn {turn}, most {usual!r}")
+            else:
+                self._fault(f"agents said {' and '.join(topics)} in turn {turn}, and neither was most")
+            return
+        everything = packed([parts[i][0] for i in sorted(parts)])
+        for i in turns.members:
+            self._send(i, Kind.SAY, everything, start=bytes.fromhex(start.name), turn=turn)
+            self.sites[i].line.forget(turn - 1)
+        turns.told(turn, self.now)
+        self._weigh(turns, {i: value for i, (_, value) in parts.items()})
 
-    def _weigh(self, parts: Mapping[int, Said]) -> None:
+    def _weigh(self, turns: Turns, said: Mapping[int, Any]) -> None:
         """End a start in which some have said an error that most have not, or one that names another agent."""
-        assert self.start is not None
-        errors = {i: unpacked(s.payload, Failure) for i, s in parts.items() if s.topic == ERROR}
+        errors = {i: one for i, one in said.items() if isinstance(one, Failed)}
         if not errors:
-            ends = Counter(unpacked(s.payload, Signature).digest for s in parts.values() if s.topic == END)
+            ends = {one.digest for one in said.values() if isinstance(one, Signature)}
             if ends and all(len(self._signed.get(end, ())) < self.terms.quorum for end in ends):
-                self._void |= {self.start.end} - {""}
+                self._void |= {turns.start.end} - {""}
                 self._fault("no end of the run has the signatures of enough agents")
             return
         (_, whom), count = Counter((one.code, one.whom) for one in errors.values()).most_common(1)[0]
+        agent, error = next(iter(errors.items()))
         if self.terms.shared:
-            one = next(iter(errors.values()))
-            self._stop(one.code if one.code in (2, 4) else 3, one.text)
-        elif 2 * count > len(self.start.members):
+            self._stop(error.code if error.code in (2, 4) else 3, error.text)
+        elif 2 * count > len(turns.members):
             if whom is not None and whom < len(self.names):
                 self._expel(whom, next(one.text for one in errors.values() if one.whom == whom))
         else:
-            agent, error = next(iter(errors.items()))
             text = says(self.names[agent], error.text)
             for other in [i for i in errors if i != agent]:
-                self.strikes.strike(other, text, self._turns_done)
+                self.strikes.strike(other, text, self._done_turns + turns.count)
             self._fault(text, agent)
-
-    @property
-    def _turns_done(self) -> int:
-        return self._done_turns + (0 if self.turns is None else self.turns.count)
 
     # out
 
@@ -534,11 +498,11 @@ class Relay:
     # starts
 
     def _pulse(self) -> None:
-        if self.start is None:
+        turns = self.turns
+        if turns is None:
             self._form()
             return
-        assert self.turns is not None
-        members, grace = self.start.members, 0.5 * self.terms.heartbeat
+        members, grace = turns.members, 0.5 * self.terms.heartbeat
         down = {i: self.now - site.down for i in members if (site := self.sites[i]).down is not None}
         for i in [i for i in down if self._shaken.get(i, 0.0) > self.sites[i].fell]:
             del down[i]  # its line stands again: it greets when it has computed
@@ -550,23 +514,23 @@ class Relay:
                 f"the process or host of {self.names[worst]} has ended, or cannot be reached", worst, cable=True
             )
             return
-        if self._give_end() or self._waits_for_files():
+        if self._give_end() or self._waits_for_files(turns):
             return
-        outside = [i for i, site in enumerate(self.sites) if site.here is not None and self._fits(i, site.here)]
-        if outside and self.turns.furthest >= APART:
+        outside = [i for i, site in enumerate(self.sites) if site.here is not None and self._fits(turns, i, site.here)]
+        if outside and turns.furthest >= APART:
             self._fault(f"{', '.join(self.names[i] for i in outside)} has come back")
             self._vain = 0
             return
-        late = self.turns.late(self.now, self.terms.round, self.terms.connect)
+        late = turns.late(self.now, self.terms.round, self.terms.connect)
         if late is not None:
             self._fault(late.text, late.agent)
-        elif self.turns.stuck and self.now - self.turns.moved > (self.terms.round or 60.0):
+        elif turns.stuck and self.now - turns.moved > (self.terms.round or 60.0):
             self._fault("agents take a turn for one of another kind, and none of them are most")
 
-    def _fits(self, agent: int, here: Here) -> bool:
+    def _fits(self, turns: Turns, agent: int, here: Here) -> bool:
         """Whether an agent that is no member could be one in another start."""
-        there = {agent, *(() if self.start is None else self.start.members)}
         alike = (here.settings, here.network) == self._common and here.run in ("", self.run)
+        there = {agent, *turns.members}
         return alike and agent not in self.strikes.out and agent in largest(there, self.strikes.cut, self.graph)
 
     def _spare(self) -> None:
@@ -591,24 +555,25 @@ class Relay:
             text = f"the others go on without {self.names[agent]}: {self.strikes.out[agent]}"
             self._send(agent, Kind.STOP, packed(Stop(3, text[:1000])))
 
-    def _left(self, agent: int, over: Over) -> None:
+    def _left(self, turns: Turns, agent: int, over: Failed) -> None:
         """A member has left the start: a neighbour's part was none, or it says no neighbour."""
-        assert self.start is not None
-        if over.whom is not None and _pair(agent, over.whom) in self.start.edges:
+        text = says(self.names[agent], over.text)
+        if over.whom is not None and _pair(agent, over.whom) in turns.start.edges:
             self.strikes.cut[_pair(agent, over.whom)] = over.text
-            self._keep()
-            self._fault(says(self.names[agent], over.text), over.whom, struck=True)
+            self._fault(text, over.whom, struck=True)
         else:
-            self._fault(says(self.names[agent], over.text), agent)
+            self._fault(text, agent)
 
     def _fault(self, text: str, agent: int | None = None, *, cable: bool = False, struck: bool = False) -> None:
-        """End the start; if nobody was ``struck`` for it, an agent gets a strike: not for its line in a calm."""
-        start = self.start
-        if start is None or (agent is not None and agent not in start.here):
+        """End the start, of which an agent is a member if one is named.
+
+        If nobody was ``struck`` for it, the agent gets a strike: not for its line in a calm.
+        """
+        turns = self.turns
+        if turns is None or (agent is not None and agent not in turns.members):
             return
-        assert self.turns is not None
-        self.start, calm = None, cable and self.now < self._calm
-        self._done_turns += self.turns.count
+        self.turns, calm = None, cable and self.now < self._calm
+        self._done_turns += turns.count
         if agent is not None and not struck and not calm:
             self.strikes.strike(agent, text, self._done_turns)
             if agent in self.strikes.out:
@@ -616,16 +581,14 @@ class Relay:
                 self._dismiss(agent)
         elif agent is None and not struck:
             self._vain += 1
-        self.turns = None
         if self.terms.shared:
             self._stop(RunError.exit_code, text)
             return
         self._forming = self._came = self.now
-        self._parts.clear()
-        self._files = self._owed = None
         say("start-ended", text, "warning")
-        for i in start.members:
-            self._send(i, Kind.OVER, packed(Over(text[:1000], agent)), start=bytes.fromhex(start.name))
+        over = packed(Failed(RunError.exit_code, text[:1000], agent))
+        for i in turns.members:
+            self._send(i, Kind.OVER, over, start=bytes.fromhex(turns.start.name))
         self._keep()
 
     def _form(self) -> None:
@@ -668,7 +631,8 @@ class Relay:
         for i, one in given.items():
             if 2 * count <= of or one != common:
                 other = common if one != common else next(o for o in given.values() if o != one)
-                names = ", ".join(printable(name, 60) for name in differing(one, other)[:5])
+                differ = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+                names = ", ".join(printable(name, 60) for name in differ[:5])
                 text = f"{self.names[i]} was given another {names} than {'most' if 2 * count > of else 'others'}"
                 self._stop(RequestError.exit_code, f"{text}: start all agents with the same settings", [i])
                 self._refused.add(i)
@@ -708,10 +672,10 @@ class Relay:
             self._vain = 0
             self._stop(3, text)
             return
-        self.start, self.run = start, start.run
+        self.turns, self.run, self._expected = Turns(start, self.names, self.now), start.run, set(start.members)
+        self._parts, self._files = {}, None
         self._words = {place: word for place, word in self._words.items() if place[1] == self.run}
         self._common = (here[start.members[0]].settings, here[start.members[0]].network)
-        self.turns, self._expected = Turns(start, self.names, self.now), set(start.members)
         self._tell("start", f"a start has {len(start.members)} members ({start.rule})", members=len(start.members))
         everything = packed(call)
         for i in start.members:
@@ -721,7 +685,7 @@ class Relay:
         self.sites[start.giver].giver = True
         self._owed = self.now if start.rule == "finish" else None
         for i, one in start.here.items():
-            if one.staged and one.run == self.run and self.start is start:
+            if one.staged and one.run == self.run and self.turns is not None:
                 self._sign(i, Signature(one.staged, one.signature))
 
     def _reasons(self) -> list[str]:
@@ -732,49 +696,47 @@ class Relay:
 
     def _sign(self, agent: int, said: Signature) -> None:
         """Take in an agent's signature of an end of this run; two of them put it out."""
-        if self.ends is None:
-            return
         for digest, signed in self._signed.items():
             if agent in signed and digest != said.digest:
                 self._evidence += [packed(Signature(digest, signed[agent])), packed(said)]
                 self._expel(agent, "it has signed two ends of the run")
                 return
         self._signed.setdefault(said.digest, {})[agent] = said.signature
-        if self.start is not None and agent == self.start.giver:
+        if self.turns is not None and agent == self.turns.start.giver:
             self._owed = self._owed or self.now
         self._conclude()
 
-    def _waits_for_files(self) -> bool:
+    def _waits_for_files(self, turns: Turns) -> bool:
         """Whether the files of the end are due: members wait for them; a giver that is late has a strike."""
         self._conclude()
         if self._owed is None or self._files is not None:
             return False
-        assert self.start is not None
         if self.now - self._owed > (self.terms.round or FIRST):
-            name = self.names[self.start.giver]
-            self._fault(f"{name} gives no files of the end that it has signed", self.start.giver)
+            giver = turns.start.giver
+            self._fault(f"{self.names[giver]} gives no files of the end that it has signed", giver)
         return True
 
-    def _given(self, agent: int, end: End) -> None:
+    def _given(self, turns: Turns, agent: int, end: End) -> None:
         """Take the files of an end from the member that gives them in this start."""
-        assert self.start is not None
-        assert self.turns is not None
-        if agent != self.start.giver or self._files is not None or self.ends is None:
+        start = turns.start
+        if agent != start.giver or self._files is not None:
             raise BadFrame
         self._files = end
-        self.turns.wait(self.now)
-        for i in self.start.members if self.start.rule == "finish" else ():
-            if not self.start.here[i].staged:
-                self._send(i, Kind.FILES, packed(end), start=bytes.fromhex(self.start.name))
+        turns.wait(self.now)
+        for i in start.members if start.rule == "finish" else ():
+            if not start.here[i].staged:
+                self._send(i, Kind.FILES, packed(end), start=bytes.fromhex(start.name))
         self._conclude()
 
     def _conclude(self) -> None:
         """Take the end if enough agents have signed it, and its files are here."""
         found = next((one for one, signed in self._signed.items() if len(signed) >= self.terms.quorum), None)
-        if found is None or self._files is None or self.start is None or self.ends is None:
+        if found is None or self._files is None or self.turns is None:
             return
-        giver, own = self.start.giver, self._files.digest
-        if own == found and self.ends.take(self.run, self._files, self._signed[found]):
+        giver, own = self.turns.start.giver, self._files.digest
+        if own == found:
+            self._end = self._make_end(self.run, self._files, self._signed[found])
+        if self._end is not None:
             say("finished", "most agents have signed the end of the run")
             self._give_end()
         elif own != found and giver in self._signed.get(own, {}):
@@ -787,8 +749,8 @@ class Relay:
         end = self._end
         if end is None:
             return False
-        start, self.start, self.turns = self.start, None, None
-        members = () if start is None else start.members
+        members = () if self.turns is None else self.turns.members
+        self.turns = None
         for i, site in enumerate(self.sites):
             if (site.here is not None or i in members) and not site.told:
                 site.told = True
@@ -822,7 +784,7 @@ class Relay:
                 self._send(i, Kind.STOP, packed(Stop(code, text[:1000], word)))
                 self.sites[i].here, self.sites[i].told = None, True  # no start waits for a process that is to end
         if self.terms.shared:
-            self.stopped, self.start, self.turns = self.stopped or Stop(code, text[:1000]), None, None
+            self.stopped, self.turns = self.stopped or Stop(code, text[:1000]), None
         if whom is None:
             self._came = self.now
 
@@ -831,7 +793,7 @@ class Relay:
         if not self.sites[agent].left:
             text = f"the process of {self.names[agent]} {how}"
             self.sites[agent].left = True
-            if self.start is not None:
+            if self.turns is not None:
                 self._fault(text, agent)
             elif self.stopped is None:
                 self._stop(RunError.exit_code, text)

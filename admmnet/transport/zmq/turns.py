@@ -6,11 +6,12 @@ Exchanges, gathers and sums share one numbering, in the order of the program. Pu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from admmnet.graph.simple import Graph
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport.zmq.meeting import Start
 from admmnet.transport.zmq.wire import Kind
 
@@ -27,48 +28,39 @@ class Fault(NamedTuple):
     text: str
 
 
-class Tree(NamedTuple):
-    """The tree of a start, in which sums go up."""
-
-    root: int
-    parent: dict[int, int]
-    children: dict[int, list[int]]
-    branch: dict[int, list[int]]
-    """Of a member itself and those below it."""
-
-
 def tree_of(start: Start, agents: int) -> Tree:
-    """Spanning tree of a start's members."""
-    outside = [i for i in range(agents) if i not in start.here]
-    found = spanning_tree(Graph(agents, start.edges), outside)
+    """Spanning tree of a start's members, in which sums go up."""
+    found = spanning_tree(Graph(agents, start.edges), [i for i in range(agents) if i not in start.here])
     assert found is not None  # members are connected
-    parent = {i: int(found.parent[i]) for i in start.members}
-    children = {i: [j for j in start.members if parent[j] == i] for i in start.members}
-    return Tree(found.root, parent, children, {i: found.branch(i).tolist() for i in start.members})
+    return found
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One turn: of which kind members take it, to whom they have sent (-1: to all), whether all have all words."""
+
+    kinds: dict[int, Kind] = field(default_factory=dict)
+    sent: dict[int, set[int]] = field(default_factory=dict)
+    told: bool = False
 
 
 class Turns:
     """Turns of a start's members, which begin it ``now``; ``names`` are those of all agents."""
 
     def __init__(self, start: Start, names: Sequence[str], now: float) -> None:
-        self.members, self.tree, self._names = start.members, tree_of(start, len(names)), names
+        self.start, self.members, self.tree, self._names = start, start.members, tree_of(start, len(names)), names
         self.around: dict[int, set[int]] = {i: set() for i in self.members}
         for i, j in start.edges:
             self.around[i].add(j)
             self.around[j].add(i)
+        self.children = {i: [j for j in self.members if self.tree.parent[j] == i] for i in self.members}
         self.turn = dict.fromkeys(self.members, 0)
         """Turn that a member is in: the first that it has not done, or whose parts have not all been passed on to it.
         """
         self.since = dict.fromkeys(self.members, now)
         """Since when a member has all that it needs for its part."""
         self.longest, self.moved = 0.0, now
-        self._sent: dict[int, set[int]] = {i: set() for i in self.members}
-        self._done: dict[int, bool] = dict.fromkeys(self.members, False)
-        self._kinds: dict[int, dict[int, Kind]] = {}
-        self._given: dict[int, set[int]] = {i: set() for i in self.members}  # whose parts of its turn, or of the next
-        self._early: dict[int, set[int]] = {i: set() for i in self.members}
-        self._said: dict[int, set[int]] = {}
-        self._open: dict[int, int] = {}  # turns with words to all: how many members wait for them
+        self._turns: dict[int, _Turn] = {}  # those that somebody is in
 
     @property
     def count(self) -> int:
@@ -80,89 +72,58 @@ class Turns:
         """Turns that some have behind them."""
         return max(self.turn.values())
 
-    def check(self, agent: int, turn: int, kind: Kind, to: int = -1) -> Fault | None:
-        """Take in a member's frame of a turn, before it is passed on; a fault is the member's.
+    def take(self, agent: int, turn: int, kind: Kind, to: int, now: float) -> Fault | None:
+        """Take in a member's frame of a turn, which is passed on if there is no fault: its own, or another member's.
 
         ``kind`` of the total that the root says is SUM, like that of the parts which it sums.
         """
-        if turn != self.turn[agent] or self._done[agent]:
+        if turn != self.turn[agent] or self._has(agent, turn):
             return Fault(agent, f"it sent a part of turn {turn} where its turn was {self.turn[agent]}")
-        kinds = self._kinds.setdefault(turn, {})
-        if kinds.setdefault(agent, kind) is not kind:
+        one = self._turns.setdefault(turn, _Turn())
+        if one.kinds.setdefault(agent, kind) is not kind:
             return Fault(agent, f"it sent parts of two kinds in turn {turn}")
-        root = agent == self.tree.root
-        right = {Kind.PART: to in self.around[agent], Kind.SUM: to == (-1 if root else self.tree.parent[agent])}
-        if not right.get(kind, to == -1) or to in self._sent[agent]:
+        sent, above = one.sent.setdefault(agent, set()), self.tree.parent[agent] if kind is Kind.SUM else -1
+        if to in sent or not (to in self.around[agent] if kind is Kind.PART else to == above):
             return Fault(agent, f"it sent a part of turn {turn} to agent {to}, for which it has none")
-        if kind is Kind.SUM and any(
-            kinds.get(i) is not kind or not self._has(i, turn) for i in self.tree.children[agent]
-        ):
+        below = self.children[agent] if kind is Kind.SUM else ()
+        if any(one.kinds.get(i) is not kind or not self._has(i, turn) for i in below):
             return Fault(agent, f"it sent a sum in turn {turn} before it had those of its children")
-        self._sent[agent].add(to)
+        sent.add(to)
+        if (odd := self._odd(turn, one.kinds)) is not None:
+            return odd
+        self.moved = now
+        if kind is Kind.SUM and self.turn.get(to) == turn:
+            self.since[to] = now
+        if turn >= EARLY and self._has(agent, turn):
+            self.longest = max(self.longest, now - self.since[agent])
+        self._move({agent, to} - {-1}, now)
         return None
 
-    def odd(self, turn: int) -> Fault | None:
+    def _odd(self, turn: int, kinds: Mapping[int, Kind]) -> Fault | None:
         """A member that sends another kind in a turn than most members."""
-        kinds = self._kinds.get(turn, {})
-        kind, count = Counter(kinds.values()).most_common(1)[0] if kinds else (Kind.PART, 0)
-        if 2 * count <= len(self.members):
-            return None
+        kind, count = Counter(kinds.values()).most_common(1)[0]
         wrong = [i for i, one in kinds.items() if one is not kind]
+        if 2 * count <= len(self.members) or not wrong:
+            return None
         names = {Kind.PART: "an exchange", Kind.SUM: "a sum", Kind.SAY: "a word to all"}
-        text = f"it took turn {turn} for {names[kinds[wrong[0]]]}, most for {names[kind]}" if wrong else ""
-        return Fault(wrong[0], text) if wrong else None
-
-    def passed(self, agent: int, turn: int, kind: Kind, to: int, now: float) -> bool:
-        """Take in that a member's frame was passed on; of words to all, whether those of all are there."""
-        self.moved = now
-        if kind is Kind.PART or (kind is Kind.SUM and to >= 0):
-            if turn == self.turn[to]:
-                self._given[to].add(agent)
-                if kind is Kind.SUM:
-                    self.since[to] = now
-                self._move(to, now)
-            elif turn == self.turn[to] + 1:
-                self._early[to].add(agent)
-        whole = {Kind.PART: len(self.around[agent]), Kind.SUM: 1, Kind.SAY: 1}[kind]
-        if len(self._sent[agent]) < whole:
-            return False
-        if turn >= EARLY:
-            self.longest = max(self.longest, now - self.since[agent])
-        self._done[agent] = True
-        if kind is Kind.PART:
-            self._move(agent, now)
-            return False
-        if to >= 0:
-            return False
-        said = self._said.setdefault(turn, set())
-        said.add(agent)
-        return kind is Kind.SUM or len(said) == len(self.members)
+        return Fault(wrong[0], f"it took turn {turn} for {names[kinds[wrong[0]]]}, most for {names[kind]}")
 
     def told(self, turn: int, now: float) -> None:
         """Take in that the words of all, or a total, were passed on to all."""
-        self._said.pop(turn, None)
-        self._open[turn] = len(self.members)
-        for agent in self.members:
-            self._move(agent, now)
+        self._turns[turn].told = True
+        self._move(self.members, now)
 
-    def _move(self, agent: int, now: float) -> None:
-        """Let a member go on to its next turn, if it has done this one and has all parts of it."""
-        turn = self.turn[agent]
-        if not self._done[agent]:
-            return
-        if self._kinds[turn][agent] is Kind.PART:
-            if not self._given[agent] >= self.around[agent]:
-                return
-        elif turn not in self._open:
-            return
-        else:
-            self._open[turn] -= 1
-            if not self._open[turn]:
-                del self._open[turn]
-        self.turn[agent], self.since[agent], self._done[agent] = turn + 1, now, False
-        self._sent[agent], self._given[agent], self._early[agent] = set(), self._early[agent], set()
-        for old in [old for old in self._kinds if old < self.count]:
-            del self._kinds[old]
+    def _move(self, members: Iterable[int], now: float) -> None:
+        """Let members go on to their next turn that have done this one, and have all parts of it."""
+        for i in members:
+            one = self._turns.get(self.turn[i])
+            if one is None or not self._has(i, self.turn[i]):
+                continue
+            parts = all(i in one.sent.get(j, ()) for j in self.around[i]) if one.kinds[i] is Kind.PART else one.told
+            if parts:
+                self.turn[i], self.since[i] = self.turn[i] + 1, now
+        for old in [old for old in self._turns if old < self.count]:
+            del self._turns[old]
 
     def late(self, now: float, deadline: float | None, connect: float) -> Fault | None:
         """A member that owes a turn for too long; of several one that needs no other's part of it.
@@ -171,18 +132,17 @@ class Turns:
         in turns of another kind somebody else is late then.
         """
         for i in sorted(self.members, key=lambda i: self.turn[i]):
-            if self._done[i]:
+            turn, children = self.turn[i], self.children[i]
+            if self._has(i, turn):
                 continue
-            turn = self.turn[i]
             automatic = FIRST if turn < EARLY or not self.longest else max(LEAST, LONGER * self.longest)
             most = max(connect, deadline or automatic) if not turn else deadline or automatic
-            children = self.tree.children[i]
             if now - self.since[i] <= most or not all(self._has(j, turn) for j in children):
                 continue
-            kinds = self._kinds.get(turn, {})
+            kinds = self._turns[turn].kinds if turn in self._turns else {}
             others = [j for j in children if kinds.get(j, Kind.SUM) is not Kind.SUM]
             if others:  # it may wait for a part of a sum: a turn of whatever kind most mean
-                silent = sum(self.turn[j] == turn and not self._done[j] for j in self.members)
+                silent = sum(self.turn[j] == turn and not self._has(j, turn) for j in self.members)
                 if 2 * (silent + sum(kind is Kind.SUM for kind in kinds.values())) > len(self.members):
                     return Fault(others[0], f"it took turn {turn}, a sum, for one of another kind")
             return Fault(
@@ -194,7 +154,10 @@ class Turns:
 
     def _has(self, agent: int, turn: int) -> bool:
         """Whether a member has done its part of a turn."""
-        return self.turn[agent] > turn or (self.turn[agent] == turn and self._done[agent])
+        one = self._turns.get(turn)
+        if turn != self.turn[agent] or one is None or agent not in one.sent:
+            return self.turn[agent] > turn
+        return len(one.sent[agent]) == (len(self.around[agent]) if one.kinds[agent] is Kind.PART else 1)
 
     def wait(self, now: float) -> None:
         """Take in that members could not do their parts until now."""
@@ -203,4 +166,4 @@ class Turns:
     @property
     def stuck(self) -> bool:
         """Whether all have done their part, and wait for parts that nobody owes: they mean turns of several kinds."""
-        return all(self._done.values())
+        return all(self._has(i, turn) for i, turn in self.turn.items())

@@ -1,21 +1,24 @@
-"""Frames between an agent and the relay: a head in typed MessagePack and a body (docs/protocol.md, "Wire")."""
+"""Frames between an agent and the relay: a head in typed MessagePack and a body (docs/protocol.md, "Wire").
+
+A word to all has a topic, of a form of its own: nothing else is told (docs/protocol.md, "Told values").
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
-import numpy as np
 from msgspec import Meta, Struct
 
 from admmnet.errors import RunError
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport.begun import NEVER
-from admmnet.types import Integers, Vector
+from admmnet.transport import NEVER, Failed
+from admmnet.transport.hosts import Peer
 
 PIECE = 2**20
 """Most bytes of a body in one frame: a larger one goes in several, between which heartbeats find room."""
@@ -25,7 +28,6 @@ KEPT = 2**28
 """Most bytes that are kept for an agent to be sent again after a cut of its line."""
 Whole = Annotated[int, Meta(ge=0, lt=2**53)]
 Round = Annotated[int, Meta(ge=NEVER, lt=2**31)]
-Text = Annotated[str, Meta(max_length=1000)]
 Name = Annotated[str, Meta(max_length=64)]
 Head = Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?(?!\n)$", max_length=64)]
 """sha256 of the last line of a ledger; "" of none."""
@@ -42,7 +44,7 @@ class Kind(IntEnum):
     PART = 4  # to a neighbour: a part of an exchange, sealed
     SUM = 5  # to the parent in the tree: a part of a sum, sealed
     SAY = 6  # to the relay: a word to all, signed; to all: those of all members, or the total of a sum
-    OVER = 7  # this start has ended, and why
+    OVER = 7  # this start has ended: an error, and the neighbour whose part was none
     FILES = 8  # to the relay, and to members that have none: files of an end
     END = 9  # to an agent: finish.json
     STOP = 10  # the run ends here, with an exit code and a reason
@@ -72,26 +74,14 @@ class Lost(BadFrame):
     """A frame before this one has not come."""
 
 
-_ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Frame)
-
-
-def packed(value: Any) -> bytes:
-    """Bytes of a typed value."""
-    return _ENCODER.encode(value)
+packed = msgspec.msgpack.encode
+"""Bytes of a typed value."""
 
 
 def unpacked(data: bytes, kind: Any) -> Any:
-    """Undo ``packed``; BadFrame if the value is of another type."""
+    """Undo ``packed``; BadFrame, and nothing else, if the bytes are no value of this type."""
     try:
         return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise BadFrame from None
-
-
-def head_of(data: bytes) -> Frame:
-    """Head of a message; BadFrame, and nothing else, whatever the bytes are."""
-    try:
-        return _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise BadFrame from None
 
@@ -228,29 +218,14 @@ class Hello(Struct, frozen=True, forbid_unknown_fields=True):
     """Frames that it has sent, and got, in this session: after a cut the relay sees whether one was lost."""
 
 
-class Over(Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of OVER: the reason, and the neighbour whose part was none."""
-
-    text: Text
-    whom: Whole | None = None
-
-
 class Stop(Struct, frozen=True, forbid_unknown_fields=True):
     """Body of STOP."""
 
     code: Annotated[int, Meta(ge=0, le=255)]
-    text: Text | None = None
+    text: Annotated[str, Meta(max_length=1000)] | None = None
     """None where the sender's own output says it."""
     word: Annotated[bytes, Meta(max_length=SIGNATURE + 1000)] = b""
     """To an agent whose run folder is an older copy: what it has signed of the newest one."""
-
-
-class Failure(Struct, frozen=True, forbid_unknown_fields=True):
-    """In place of a SAY: an error of this agent; ``whom`` has said before what cannot be."""
-
-    code: Annotated[int, Meta(ge=0, le=255)]
-    text: Text
-    whom: Whole | None = None
 
 
 class End(Struct, frozen=True, forbid_unknown_fields=True):
@@ -269,16 +244,47 @@ class Signature(Struct, frozen=True, forbid_unknown_fields=True):
     signature: Annotated[bytes, Meta(min_length=SIGNATURE, max_length=SIGNATURE)]
 
 
-def numbers(payload: bytes) -> Vector:
-    """Float64 numbers of a payload, in an array of its own, bit for bit."""
-    return np.frombuffer(payload, dtype="<f8").astype(np.float64)
+ROWS, TOTAL, ERROR, END = "rows", "total", "error", "end"
+"""Topics of every run: numbers of agents, the total of a sum, an error in place of a word, and a signature of the end.
+"""
 
 
-def integers(payload: bytes) -> Integers:
-    """Int64 numbers of a payload, in an array of its own."""
-    return np.frombuffer(payload, dtype="<i8").astype(np.int64)
+class Topic(NamedTuple):
+    """What an agent can say of a topic."""
+
+    form: Any
+    """Type of its value, with ranges."""
+    fits: Callable[[Any, Peer], bool] = lambda value, peer: True
+    """Whether a value is one that this agent of the network file may say."""
 
 
-def payload_of(numbers: Vector | Integers, kind: str = "<f8") -> bytes:
-    """Undo ``numbers``, or of kind "<i8" ``integers``."""
-    return np.ascontiguousarray(numbers, dtype=kind).tobytes()
+class Topics:
+    """All topics of a run by their names."""
+
+    def __init__(self, table: Mapping[str, Topic]) -> None:
+        self.table = {ERROR: Topic(Failed), END: Topic(Signature), **table}
+
+    def write(self, topic: str, value: Any) -> bytes:
+        """Payload of a value: numbers as they are, all else as JSON."""
+        if topic in (ROWS, TOTAL):
+            return bytes(value)
+        payload = json.dumps(msgspec.to_builtins(value)).encode()
+        msgspec.json.decode(payload, type=self.table[topic].form)
+        return payload
+
+    def read(self, topic: str, payload: bytes, peer: Peer) -> Any:
+        """Undo ``write``; BadFrame if the value has another form, or is none that this agent may say."""
+        if topic in (ROWS, TOTAL):
+            if len(payload) % 8:
+                raise BadFrame
+            return payload
+        known = self.table.get(topic)
+        if known is None or len(payload) > LONG:
+            raise BadFrame
+        try:
+            value = msgspec.json.decode(payload, type=known.form)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise BadFrame from None
+        if not known.fits(value, peer):
+            raise BadFrame
+        return value if topic in (ERROR, END) else msgspec.json.decode(msgspec.json.encode(value))

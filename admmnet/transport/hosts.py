@@ -1,14 +1,17 @@
-"""Where the agents of a network meet: network.toml (docs/hosts.md).
+"""Agents on several hosts: the network file, and the files of secrets (docs/hosts.md).
 
-It is public and the same everywhere: the graph, the relay's address and key, and every agent's public keys.
+network.toml is public and the same everywhere: the graph, the relay's address and key, and every agent's public keys.
+An agent has one secret, of its signing key; the key of its encrypted line follows from it.
 """
 
 import hashlib
+import json
 import os
 import re
 import socket
+import stat
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +22,83 @@ from admmnet.files import read_toml, refusing
 from admmnet.form_errors import said
 from admmnet.graph.checks import Collector
 from admmnet.graph.simple import Graph
-from admmnet.identity.keys import check_identity
-from admmnet.transport.hosts.keys import as_toml, check_key
+from admmnet.identity.keys import Identity, check_identity, statement
 
 NAMED = r"^[A-Za-z][A-Za-z0-9._-]*\Z"
 """Names of agents: no number, so that none is taken for another agent's."""
 _ADDRESS = re.compile(r"tcp://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})|ipc://.+")
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A CURVE key pair in Z85."""
+
+    public: str
+    secret: str = field(repr=False)
+
+    @classmethod
+    def of(cls, identity: Identity) -> "Keys":
+        """The pair that belongs to a signing key."""
+        import zmq
+        from zmq.utils import z85
+
+        secret = z85.encode(hashlib.sha256(statement("line", bytes.fromhex(identity.secret))).digest())
+        return cls(zmq.curve_public(secret).decode(), secret.decode())
+
+
+def check_key(key: object, where: str) -> str:
+    """Return a public CURVE key; if it is none, the error names ``where``."""
+    from zmq.utils import z85
+
+    try:
+        if isinstance(key, str) and len(key) == 40 and len(z85.decode(key)) == 32:
+            return key
+    except (ValueError, KeyError, OverflowError):  # what z85 says of other letters
+        pass
+    raise RequestError(f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it")
+
+
+def secret_path(folder: Path, agent: int | None) -> Path:
+    """Key file of an agent, or the relay's, below the folder of the network file."""
+    return folder / "keys" / ("relay.secret.toml" if agent is None else f"agent-{agent:03d}.secret.toml")
+
+
+def write_secret(path: Path, agent: int | None, identity: Identity) -> None:
+    """Write the key file of an agent, or the relay's."""
+    whose, number = ("the relay", "") if agent is None else (f"agent {agent}", f"agent = {agent}\n")
+    head = f"# Key of {whose}. Keep this file on its host alone, readable by its user alone.\n[identity]\n{number}"
+    with refusing(f"write the key file {path}"):  # an existing one is never replaced, its owner alone can read it
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(f"{head}public = {as_toml(identity.public)}\nsecret = {as_toml(identity.secret)}\n")
+
+
+def read_secret(path: str | os.PathLike[str], agent: int | None) -> Identity:
+    """Signing key in a key file; one that is missing, open to other users, or of another agent is refused."""
+    source = Path(path)
+    with refusing(f"read the key file {source}"):
+        mode = stat.S_IMODE(source.stat().st_mode)
+    # systemd shows the access list of a credential as its group's; its folder is open to the service's user alone
+    service = os.environ.get("CREDENTIALS_DIRECTORY")
+    given = service is not None and source.resolve().parent == Path(service).resolve()
+    if mode & (0o007 if given else 0o077):
+        raise RequestError(
+            f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
+            "if others may have read it, make new keys: admmnet network init"
+        )
+    table = read_toml(source, "key file").get("identity")
+    if not isinstance(table, dict) or not isinstance(table.get("secret"), str) or table.get("agent") != agent:
+        whose = "the relay" if agent is None else f"agent {agent}"
+        raise RequestError(f"{source} is not the key file of {whose}: it has no such table [identity]")
+    identity = Identity.of(table["secret"], f"{source}: secret")
+    if identity.public != check_identity(table.get("public"), f"{source}: public"):
+        raise RequestError(f"{source}: the public half of the key does not belong to the secret one")
+    return identity
+
+
+def as_toml(value: str) -> str:
+    """Text as TOML: a JSON string of printable letters is one."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,20 +120,29 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"agent {self.agent}" if self.name is None else f"agent {self.agent} ({self.name})"
 
 
-@dataclass(frozen=True)
-class Network:
-    """A graph of agents with their public keys, and where they meet."""
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Table [network] of the file."""
 
-    topology: str
+    topology: Annotated[str, msgspec.Meta(min_length=1)]
     """The spec or the file's name that the edges came from."""
-    edges: tuple[tuple[int, int], ...]
-    """Smaller number first, in order."""
-    peers: tuple[Peer, ...]
-    """In the order of their numbers, 0 to N-1."""
+    topology_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     relay: str
     """``tcp://HOST:PORT``, encrypted, or ``ipc://PATH`` on one machine."""
     relay_key: str | None = None
-    topology_seed: int = 0
+    edges: tuple[tuple[int, int], ...]
+    """Smaller number first, in order."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    network: _Table
+    agents: list[Peer]
+
+
+class Network(_Table, frozen=True, kw_only=True):
+    """A graph of agents with their public keys, and where they meet."""
+
+    peers: tuple[Peer, ...]
+    """In the order of their numbers, 0 to N-1."""
 
     def neighbours(self, agent: int) -> tuple[int, ...]:
         """Return the agents that share an edge with this one, in order."""
@@ -109,44 +192,35 @@ def make_network(
     source: str = "the network",
 ) -> Network:
     """Return the checked network; a fault names `source`."""
-    listed = sorted(peers, key=lambda peer: peer.agent)
-    if not _ADDRESS.fullmatch(relay):
-        raise RequestError(f"{source}: relay = {relay!r} is no address: it must be tcp://HOST:PORT or ipc://PATH")
-    if relay.startswith("tcp://") and relay_key is None:
+    own = {"relay": relay, "relay_key": relay_key, "edges": tuple(edges), "peers": tuple(peers)}
+    return _checked(Network(topology=topology, topology_seed=topology_seed, **own), source)  # type: ignore[arg-type]
+
+
+def _checked(found: Network, source: str) -> Network:
+    listed, keyed = sorted(found.peers, key=lambda peer: peer.agent), found.relay_key is not None
+    if not _ADDRESS.fullmatch(found.relay):
+        raise RequestError(f"{source}: relay = {found.relay!r} is no address: it must be tcp://HOST:PORT or ipc://PATH")
+    if found.relay.startswith("tcp://") and not keyed:
         raise RequestError(f"{source}: a relay at tcp:// needs relay_key")
-    if relay_key is not None:
-        check_key(relay_key, f"{source}: relay_key")
+    if keyed:
+        check_key(found.relay_key, f"{source}: relay_key")
     if [peer.agent for peer in listed] != list(range(len(listed))):
         raise RequestError(f"{source}: the agents must be numbered 0 to {len(listed) - 1}, each once")
     seen: dict[str, int] = {}
+    collector = Collector(source)
     for peer in listed:
         check_identity(peer.identity, f"{source}: agent {peer.agent}: identity")
-        if relay_key is not None:
+        if keyed:
             check_key(peer.public_key, f"{source}: agent {peer.agent}: public_key")
         for key in filter(None, (peer.identity, peer.public_key, peer.name)):
             if seen.setdefault(key, peer.agent) != peer.agent:
                 raise RequestError(f"{source}: agents {seen[key]} and {peer.agent} have the same key or name: {key}")
-    collector = Collector(source)
-    for peer in listed:
         collector.agent(peer.agent)
-    for edge in edges:
+    for edge in found.edges:
         if max(edge) >= len(listed):
             raise RequestError(f"{source}: edge {edge[0]}-{edge[1]}: there is no such agent under [[agents]]")
         collector.edge(*edge)
-    return Network(topology, collector.graph().edges, tuple(listed), relay, relay_key, topology_seed)
-
-
-class _Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    topology: Annotated[str, msgspec.Meta(min_length=1)]
-    topology_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-    relay: str
-    relay_key: str | None = None
-    edges: list[tuple[int, int]]
-
-
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    network: _Table
-    agents: list[Peer]
+    return msgspec.structs.replace(found, edges=collector.graph().edges, peers=tuple(listed))
 
 
 def read_network(path: str | os.PathLike[str]) -> Network:
@@ -156,11 +230,11 @@ def read_network(path: str | os.PathLike[str]) -> Network:
         found = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:
         raise RequestError(f"{source}: {said(error, tables)} (docs/hosts.md)") from None
-    table = found.network
-    if not table.topology.isprintable():
-        raise RequestError(f"{source}: network.topology = {table.topology!r} must be a graph's name, as printable text")
-    more = {"topology_seed": table.topology_seed, "source": source}
-    return make_network(table.topology, table.edges, found.agents, table.relay, table.relay_key, **more)  # type: ignore[arg-type]
+    if not found.network.topology.isprintable():
+        raise RequestError(
+            f"{source}: network.topology = {found.network.topology!r} must be a graph's name, as printable text"
+        )
+    return _checked(Network(**msgspec.structs.asdict(found.network), peers=tuple(found.agents)), source)
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:

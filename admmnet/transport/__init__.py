@@ -143,17 +143,10 @@ class Transport:
     """
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
-        self.world = world
+        self.world, self.graph = world, graph
         self.layout = layout(graph, block, world.size)
+        self.agents = self.layout.owners[world.rank]
         self.away: dict[int, int] = {}
-        owners = self.layout.owners
-        self.agents = owners[world.rank]
-        self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
-        self._crossing = [(i, j) for i in self.agents for j in graph[i] if self._owner[j] != world.rank]
-        ranks = sorted({self._owner[j] for _, j in self._crossing})
-        # agents whose vectors go to, and come from, each neighbouring process, in ascending order
-        self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
-        self._from = {rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """Send vectors of this process's agents to neighbours in other processes; return those that these have sent.
@@ -196,7 +189,7 @@ class Transport:
 
         from admmnet.types import Total
 
-        count, tree = len(self._owner), trees(frozenset(self.away))
+        count, tree = len(self.graph), trees(frozenset(self.away))
         if tree is None:
             return None
         # of every agent whether it is in the sum, and then the sum
@@ -221,7 +214,7 @@ class Transport:
 
     def hearer(self, agent: int) -> int:
         """First agent of this process that an agent of another one speaks to."""
-        return next(i for i, j in self._crossing if j == agent)
+        return next(i for i in self.agents if agent in self.graph[i])
 
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.

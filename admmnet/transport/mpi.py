@@ -89,11 +89,18 @@ class MPITransport(Transport):
 
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
-        self._world_comm, ranks = comm, list(self._to)
+        owners, here = self.layout.owners, self.agents
+        owner = {i: rank for rank, own in enumerate(owners) for i in own}
+        edges = [(i, j, owner[j]) for i in here for j in graph[i] if owner[j] != world.rank]
+        ranks = sorted({rank for *_, rank in edges})
+        # agents whose vectors go to, and come from, each neighbouring process, in ascending order
+        self._to = {rank: sorted({i for i, _, there in edges if there == rank}) for rank in ranks}
+        self._from = {rank: sorted({j for _, j, there in edges if there == rank}) for rank in ranks}
+        self._world_comm = comm
         wait(comm.Ibarrier())  # what blocks in MPI spins until the last one comes
         with STALL:
             self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
-        self._places = np.argsort(np.concatenate(self.layout.owners))  # of agents among rows by rank
+        self._places = np.argsort(np.concatenate(owners))  # of agents among rows by rank
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
@@ -121,7 +128,7 @@ class MPITransport(Transport):
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
         width = rows.shape[1]
-        everything, counts = np.empty((len(self._owner), width)), [len(own) * width for own in self.layout.owners]
+        everything, counts = np.empty((len(self.graph), width)), [len(own) * width for own in self.layout.owners]
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
         return everything[self._places]
 

@@ -122,7 +122,9 @@ def arm_stall(round: int) -> None:
     done = iter(range(10**9))
 
     def exchange(real: Callable[..., Any], own: ZmqTransport, *given: Any, **more: Any) -> Any:
-        return real(own, *given, **more) if next(done) < round else own.world._wait(lambda: set(own._from))
+        return (
+            real(own, *given, **more) if next(done) < round else own.world._wait(lambda: set(own.graph[own.world.rank]))
+        )
 
     around(ZmqTransport, "exchange", exchange)
 

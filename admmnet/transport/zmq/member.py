@@ -655,17 +655,19 @@ class ZmqTransport(Transport):
     def __init__(self, world: Member, graph: Graph, block: int) -> None:
         super().__init__(world, graph, block)
         self.away = {} if world.start is None else dict(world.start.away)
-        for i, j in self._crossing:
-            if not world.graph.has_edge(i, j):
-                raise RequestError(f"agents {i} and {j} are neighbours in the graph, but not in the network file")
+        for j in graph[world.rank]:
+            if not world.graph.has_edge(world.rank, j):
+                raise RequestError(
+                    f"agents {world.rank} and {j} are neighbours in the graph, but not in the network file"
+                )
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
         sent, vectors = outgoing[self.world.rank], Inbox()
         self.world.round = round
         part = b"" if sent is None else sent.astype("<f8").tobytes()
-        for j, heard in self.world.exchange(dict.fromkeys(self._to, part)).items():
-            if len(heard) % 8 or (heard and j not in self._from):
+        for j, heard in self.world.exchange(dict.fromkeys(self.graph[self.world.rank], part)).items():
+            if len(heard) % 8 or (heard and j not in self.graph[self.world.rank]):
                 self.world.reject(j, f"agent {j} sent no vector in a part")
             if heard:
                 vectors[j] = np.frombuffer(heard, "<f8").astype(np.float64)
@@ -701,14 +703,14 @@ class ZmqTransport(Transport):
         if len(said) != 8 * size:
             return None
         part = np.frombuffer(said, "<i8").astype(np.int64)
-        heads = part[: len(self.layout.owners)].copy()
+        heads = part[: len(self.graph)].copy()
         fits = np.isin(heads, (0, 1)).all()
         heads[list(agents)] = 0
         return None if heads.any() or not fits else part
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        everything = np.full((len(self.layout.owners), rows.shape[1]), np.nan)
+        everything = np.full((len(self.graph), rows.shape[1]), np.nan)
         for i, said in enumerate(self.world.gather(rows.astype("<f8").tobytes(), ROWS)):
             if said is not None and len(said) != 8 * rows.shape[1]:
                 self.world.blame(i, f"agent {i} sent {len(said)} bytes of rows of {rows.shape[1]} numbers")

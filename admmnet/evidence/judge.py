@@ -59,8 +59,8 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
 
         if (wrong := network_fault(read_run(folder))) is not None:
             raise CheckFailed(wrong)
+    peers = () if network is None else read_network(network).peers
     for agent, key in () if network is None else kept[0].keys.by_agent.items():
-        peers = read_network(str(network)).peers
         if agent >= len(peers) or key != peers[agent].identity:
             raise CheckFailed(f"{folder / FILE}: the key of agent {agent} is none that {network} lists for it")
     verdict = verdict_of(run)

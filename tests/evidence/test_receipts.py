@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,7 @@ def test_folders_of_different_runs_are_not_compared(ran: Ran) -> None:
 def test_keys_are_held_against_words_others_and_a_network_file(ran: Ran, admmnet: Admmnet) -> None:
     network = read_network(ran.folder / "net/network.toml")
     peers = [structs.replace(peer, identity=Identity.fresh().public) for peer in network.peers[:1]]
-    write_network(replace(network, peers=(*peers, *network.peers[1:])), ran.folder / "other.toml")
+    write_network(structs.replace(network, peers=(*peers, *network.peers[1:])), ran.folder / "other.toml")
     told = admmnet.refused("ledger", "verify", ran[1], "--network", ran.folder / "other.toml", code=1)
     assert "words.jsonl: the key of agent 0 is none that" in told
     ran.unfinish(0)

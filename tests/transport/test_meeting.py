@@ -129,13 +129,15 @@ def test_words_that_make_no_start(case: str) -> None:
 
 def test_what_a_relay_chooses_makes_a_start() -> None:
     said, words = {i: sign_here(here(i), IDENTITIES[i]) for i in (3, 0, 1, 4)}, {4: WORDS[4], 2: WORDS[2]}
-    for cut, members in (([], [0, 1, 3, 4]), ([(0, 4), (0, 1)], []), ([(0, 1)], [0, 3, 4]), ([(2, 3)], [0, 1, 3, 4])):
-        call = choose(said, words, cut, RING, 3)
-        assert (call is None) == (not members)
-        if call is not None:
-            start = form(call, KEYS, RING, 3)
-            assert start.members == members
-            assert start.edges == [e for e in RING.edges if {*e} <= {*members} and e not in cut]
+    for cut, members in (
+        ([], [0, 1, 3, 4]),
+        ([(0, 4), (0, 1)], [3, 4]),
+        ([(0, 1)], [0, 3, 4]),
+        ([(2, 3)], [0, 1, 3, 4]),
+    ):
+        start = form(choose(said, words, cut, RING), KEYS, RING, 2)
+        assert start.members == members
+        assert start.edges == [e for e in RING.edges if {*e} <= {*members} and e not in cut]
     assert meeting.largest([0, 1, 3, 4], [(0, 4)], RING) == [0, 1]  # of equals that with the lowest agent
 
 

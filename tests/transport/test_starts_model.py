@@ -111,8 +111,8 @@ class Run:
             return None
         words = {i: signed(one) for i, one in self.words.items()}
         heres = {i: sign_here(one, IDENTITIES[i]) for i, one in said.items()}
-        call = None if self.end else choose(heres, words, [], self.graph, self.quorum)
-        if call is None:
+        call = choose(heres, words, [], self.graph)
+        if self.end or len(call.here) < self.quorum:
             return None
         keys = KEYS[: len(self.agents)]
         start = form(call, keys, self.graph, self.quorum)  # whatever the liar says: nobody's words are refused

@@ -159,13 +159,10 @@ def choose(
     words: Mapping[int, bytes],
     cut: Collection[Edge],
     graph: Graph,
-    quorum: int,
     void: Collection[str] = (),
-) -> Call | None:
-    """Largest start that agents who are here can form without some edges; None of fewer than a quorum."""
-    members = largest(said.keys(), cut, graph)
-    if len(members) < quorum:
-        return None
+) -> Call:
+    """Words of the largest start that agents who are here can form without some edges."""
+    members = largest(said.keys(), {*cut}, graph)
     return Call([said[i] for i in members], [words[i] for i in sorted(words)], sorted(cut), sorted(void))
 
 

@@ -366,11 +366,9 @@ class Member(World):
             place = self._place(kind, sender, self.rank, turn)
             content = self._cipher(sender, self.rank).decrypt(turn.to_bytes(12, "big"), sealed, place)
             data, nonce, payload = unpacked(content, tuple[bytes, bytes, bytes])
-            word = read_word(data, self._identities)
             said = hashlib.sha256(statement("part", nonce, payload)).digest()
-            signed = (word.run, word.start, word.agent, word.to, word.turn, word.said)
-            if signed != (self.joined.run, self.joined.name, sender, self.rank, turn, said):
-                raise BadFrame
+            where = {"run": self.joined.run, "start": self.joined.name, "agent": sender, "to": self.rank, "turn": turn}
+            word = read_word(data, self._identities, **where, said=said)
         except (InvalidTag, ValueError, BadFrame):
             self.reject(sender, f"the part of {self.names[sender]} in turn {turn} was not sealed by it for this place")
         self._note(word, data)
@@ -402,10 +400,9 @@ class Member(World):
         found: dict[int, Any] = {}
         for said in self._said.pop(turn):
             try:
-                word = read_word(said.word, self._identities)
-                place = (word.run, word.start, word.to, word.turn, word.said)
-                mine = (self.joined.run, self.joined.name, -1, turn, digest_of(said.topic, said.payload))
-                if place != mine or (topic is not None and said.topic not in (topic, ERROR)):
+                where = {"run": self.joined.run, "start": self.joined.name, "to": -1, "turn": turn}
+                word = read_word(said.word, self._identities, **where, said=digest_of(said.topic, said.payload))
+                if topic is not None and said.topic not in (topic, ERROR):
                     raise BadFrame
                 found[word.agent] = self.topics.read(said.topic, said.payload, self.network.peers[word.agent])
                 self._note(word, said.word)

@@ -194,9 +194,9 @@ class Relay:
         self._router = self._context.socket(zmq.ROUTER)
         self._listen(keys)
         self._monitor = self._router.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-        self.poller = zmq.Poller()
+        self._poller = zmq.Poller()
         for socket in (self._router, self._monitor):
-            self.poller.register(socket, zmq.POLLIN)
+            self._poller.register(socket, zmq.POLLIN)
 
     def _listen(self, keys: Keys | None) -> None:
         router, beat = self._router, int(100 * self.terms.heartbeat)
@@ -250,9 +250,9 @@ class Relay:
 
     # in
 
-    def serve(self, seconds: float) -> list[Any]:
-        """Take what arrives within some time; return other things of the ``poller`` that are ready."""
-        ready = dict(self.poller.poll(int(1000 * max(0.0, min(seconds, self._beat - time.monotonic())))))
+    def serve(self, seconds: float) -> None:
+        """Take what arrives within some time."""
+        self._poller.poll(int(1000 * max(0.0, min(seconds, self._beat - time.monotonic()))))
         real = time.monotonic()
         if real - self._looked > 0.5 * self.terms.heartbeat:
             self._spare()
@@ -275,7 +275,6 @@ class Relay:
                 self._pulse()
             except (OSError, RunError) as error:  # of a disk: it is tried again
                 say("refused", f"the relay cannot go on for now: {error}", "error")
-        return [fd for fd in ready if fd not in (self._router, self._monitor)]
 
     def _take(self, route: bytes, data: zmq.Frame, body: bytes) -> None:
         """Take a frame; whatever is wrong with it is its sender's affair alone."""
@@ -419,10 +418,9 @@ class Relay:
         self.sites[agent].line.forget(frame.turn - 1)
 
     def _said(self, turns: Turns, agent: int, turn: int, said: Said) -> None:
-        start, word = turns.start, read_word(said.word, self._identities)
-        place = (word.run, word.start, word.agent, word.to, word.turn, word.said)
-        if place != (start.run, start.name, agent, -1, turn, digest_of(said.topic, said.payload)):
-            raise BadFrame
+        start = turns.start
+        where = {"run": start.run, "start": start.name, "agent": agent, "to": -1, "turn": turn}
+        read_word(said.word, self._identities, **where, said=digest_of(said.topic, said.payload))
         total = said.topic == TOTAL
         value = self._topics.read(said.topic, said.payload, self.network.peers[agent])
         fault = turns.take(agent, turn, Kind.SUM if total else Kind.SAY, -1, self.now)
@@ -599,7 +597,9 @@ class Relay:
         here = {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
         possible = {i for i in self.graph if i not in self.strikes.out}
         if len(largest(possible, self.strikes.cut, self.graph)) < self.terms.quorum:
-            self._stop(3, f"fewer than {self.terms.quorum} agents are left: " + "; ".join(self._reasons()))
+            reasons = [f"{self.names[i]}: {text}" for i, text in self.strikes.out.items()]
+            reasons += [f"agents {i} and {j}: {text}" for (i, j), text in self.strikes.cut.items()]
+            self._stop(3, f"fewer than {self.terms.quorum} agents are left: {'; '.join(reasons)}")
             return
         run = self._named(here)
         if not run:
@@ -656,9 +656,7 @@ class Relay:
         words = {i: data for (i, of), (_, data) in self._words.items() if of == run}
         said = {i: self.sites[i].word for i in here}
         quorum = max(self.terms.quorum, int(most([str(one.least) for one in here.values()], len(here)) or 0))
-        call = choose(said, words, self.strikes.cut, self.graph, quorum, self._void)
-        if call is None:
-            return
+        call = choose(said, words, self.strikes.cut, self.graph, self._void)
         try:
             start = form(call, self._identities, self.graph, quorum)
         except BadFrame:
@@ -687,10 +685,6 @@ class Relay:
         for i, one in start.here.items():
             if one.staged and one.run == self.run and self.turns is not None:
                 self._sign(i, Signature(one.staged, one.signature))
-
-    def _reasons(self) -> list[str]:
-        cut = [f"agents {i} and {j}: {text}" for (i, j), text in self.strikes.cut.items()]
-        return [f"{self.names[i]}: {text}" for i, text in self.strikes.out.items()] + cut
 
     # the end
 

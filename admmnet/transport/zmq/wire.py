@@ -180,10 +180,12 @@ def sign_word(word: Word, identity: Identity) -> bytes:
     return identity.sign(statement("word", content)) + content
 
 
-def read_word(data: bytes, keys: Sequence[str]) -> Word:
-    """Undo ``sign_word``; BadFrame if no agent with one of these keys has signed it."""
+def read_word(data: bytes, keys: Sequence[str], **place: object) -> Word:
+    """Undo ``sign_word``; BadFrame if no agent with one of these keys has signed it, or it is of another ``place``."""
     word: Word = unpacked(data[SIGNATURE:], Word)
     if word.agent >= len(keys) or not verify(keys[word.agent], data[:SIGNATURE], statement("word", data[SIGNATURE:])):
+        raise BadFrame
+    if any(getattr(word, name) != value for name, value in place.items()):
         raise BadFrame
     return word
 

@@ -12,7 +12,7 @@ import pytest
 from admmnet import read_run
 
 from .places import MASKED
-from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts, going
+from .relayed import GOING_ON, NONE, PRIVATE, QUIET, SEEDED, Hosts
 
 pytestmark = pytest.mark.processes
 SOON = ("--regroup-deadline", "1")
@@ -31,13 +31,6 @@ def test_the_others_wait_for_an_agent_that_was_killed(graph: str, words: tuple[s
         hosts.start(2)
         assert all(GOING_ON in hosts.ended(agent)[1] for agent in (0, 1))
         hosts.finish()
-
-
-def test_a_line_that_is_cut_and_mended(tmp_path: Path) -> None:
-    with going(tmp_path, 40) as hosts:
-        hosts.proxies[0].cut()
-        hosts.logged("start-ended")
-        hosts.proxies[0].mend()
 
 
 def test_a_black_hole_is_noticed(tmp_path: Path) -> None:

@@ -144,12 +144,6 @@ def test_what_a_relay_chooses_makes_a_start() -> None:
 # the rules
 
 
-def test_the_first_start() -> None:
-    start = formed(RING, [here(i, run="") for i in range(5)])
-    assert (start.run, start.plan, start.rule, start.round) == (start.name, start.name, "go on", 0)
-    assert (start.members, start.edges, start.end) == ([*range(5)], [*RING.edges], "")
-
-
 def of_most(values: list[Any], of: int) -> Any:
     return next((value for value in values if value and 2 * values.count(value) > of), None)
 

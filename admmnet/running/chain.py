@@ -135,7 +135,7 @@ class Chain:
         settings = plan.settings.changed(rounds=plan.rounds - round)
         graph = (plan.graph if self.graph is None else self.graph).among(members)
         kind, nodes = settings.chosen_method, [node for node in self._party.nodes if node.id in members]
-        owners = [[i for i in own if i in members] for own in self._transport.layout.owners]
+        owners = [[i for i in own if i in members] for own in self._transport.owners]
         first, nominal = centred.first, centred.nominal
         if not again:  # on hosts this agent may have been ahead
             first = round if self._journal is None else max([round, *(node.ledger.charged + 1 for node in nodes)])

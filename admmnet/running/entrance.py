@@ -29,7 +29,7 @@ from admmnet.running.told import alike_of, counts_of, told_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import share
-from admmnet.transport.layout import layout
+from admmnet.transport.layout import layout, owners_of
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
@@ -72,13 +72,13 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     if not given:
         config.check_task()
     places = layout(graph, block_of(network), world.size)
-    owners, by_name = places.owners, simulation and not (config.simulate or config.seeded)
+    owners, by_name = owners_of(places), simulation and not (config.simulate or config.seeded)
     with ExitStack() as reading:
         data = read_records(request, settings, loader, world, owners, reading, simulation=simulation, by_name=by_name)
         if source is not None:
             check_columns(source, data, request)
         how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
-        holders = held(places.blocks[world.rank], data, settings, **how)
+        holders = held(places[world.rank], data, settings, **how)
         deltas = {i: delta_of(config.account, i) for i in holders if config.delta == "auto" and config.budgeted}
         own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
         own |= {"account": config.account is not None, "deltas": deltas}

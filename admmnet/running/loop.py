@@ -250,7 +250,7 @@ def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts
     if not isinstance(plan.method, SumMethod) or colluders is None:
         return {}, None
     shared = public_settings(plan.config, digests=not world.shared_folder)
-    masks = agree_on_masks(world, transport.layout.owners, shared, colluders)
+    masks = agree_on_masks(world, transport.owners, shared, colluders)
     return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
 
 

@@ -46,7 +46,7 @@ class Observer:
 
     def __init__(self, plan: Plan, transport: Transport, party: Party, folder: Path, start: int) -> None:
         self._plan, self._transport, self._party = plan, transport, party
-        self._blocks = transport.layout.blocks[transport.world.rank]
+        self._blocks = transport.blocks[transport.world.rank]
         self._shared, self._quiet = plan.method.verb == "reduce", plan.config.show == "end"
         agents = len(plan.data.counts)
         self.theta = np.zeros((agents, plan.method.size))

@@ -153,9 +153,9 @@ def summarise(
 
 def heard(mine: Figures, transport: Transport) -> list[Figures]:
     """What all processes say of their own agents, this one's first; a word that cannot be read is left out."""
-    words, agents = [mine], sum(map(len, transport.layout.owners))
+    words, agents = [mine], sum(map(len, transport.owners))
     answers = share(transport.world, msgspec.to_builtins(mine), "figures")
-    for rank, (own, answer) in enumerate(zip(transport.layout.owners, answers, strict=True)):
+    for rank, (own, answer) in enumerate(zip(transport.owners, answers, strict=True)):
         if rank == transport.world.rank:
             continue
         try:

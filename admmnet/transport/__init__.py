@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from msgspec import Meta, Struct, field
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.transport.layout import layout
+from admmnet.transport.layout import layout, owners_of
 
 if TYPE_CHECKING:
     from admmnet.graph.simple import Graph
@@ -134,8 +134,8 @@ class Transport:
 
     Attributes
     ----------
-    layout : Layout
-        Agents of every block and process.
+    blocks, owners : tuple
+        Agents of the blocks of every process, and of every process.
     agents : tuple of int
         Those of this process, ascending.
     away : dict
@@ -144,8 +144,9 @@ class Transport:
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world, self.graph = world, graph
-        self.layout = layout(graph, block, world.size)
-        self.agents = self.layout.owners[world.rank]
+        self.blocks = layout(graph, block, world.size)
+        self.owners = owners_of(self.blocks)
+        self.agents = self.owners[world.rank]
         self.away: dict[int, int] = {}
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:

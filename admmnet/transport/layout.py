@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
 
@@ -16,16 +16,13 @@ LARGEST, FEWEST = 128, 8
 """Above that: most agents of an automatic block, and how many blocks there are at least."""
 
 
-class Layout(NamedTuple):
-    """Agents of every block and of every process."""
+Blocks = tuple[tuple[tuple[int, ...], ...], ...]
+"""Of every process its blocks, each a tuple of agents that are solved together, in ascending order."""
 
-    blocks: tuple[tuple[tuple[int, ...], ...], ...]
-    """Of every process its blocks, each a tuple of agents that are solved together, in ascending order."""
 
-    @property
-    def owners(self) -> tuple[tuple[int, ...], ...]:
-        """Agents of every process, ascending."""
-        return tuple(tuple(sorted(i for block in own for i in block)) for own in self.blocks)
+def owners_of(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
+    """Agents of every process, ascending."""
+    return tuple(tuple(sorted(i for block in own for i in block)) for own in blocks)
 
 
 def automatic_block(agents: int, size: int) -> int:
@@ -37,7 +34,7 @@ def automatic_block(agents: int, size: int) -> int:
     return max(1, min(wanted, most if -(-agents // most) == size else agents // size))
 
 
-def layout(graph: Graph, block: int, size: int) -> Layout:
+def layout(graph: Graph, block: int, size: int) -> Blocks:
     """Cut the agents into blocks and deal these to processes, neighbours close together.
 
     Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
@@ -73,7 +70,7 @@ def layout(graph: Graph, block: int, size: int) -> Layout:
             f"start {len(blocks)} ranks or fewer, or lower --block to {agents // size}"
         )
     edges = [rank * len(blocks) // size for rank in range(size + 1)]
-    return Layout(tuple(tuple(sorted(blocks[low:high])) for low, high in pairwise(edges)))
+    return tuple(tuple(sorted(blocks[low:high])) for low, high in pairwise(edges))
 
 
 def _order(graph: Graph) -> list[int]:

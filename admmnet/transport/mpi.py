@@ -89,7 +89,7 @@ class MPITransport(Transport):
 
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
-        owners, here = self.layout.owners, self.agents
+        owners, here = self.owners, self.agents
         owner = {i: rank for rank, own in enumerate(owners) for i in own}
         edges = [(i, j, owner[j]) for i in here for j in graph[i] if owner[j] != world.rank]
         ranks = sorted({rank for *_, rank in edges})
@@ -128,7 +128,7 @@ class MPITransport(Transport):
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
         width = rows.shape[1]
-        everything, counts = np.empty((len(self.graph), width)), [len(own) * width for own in self.layout.owners]
+        everything, counts = np.empty((len(self.graph), width)), [len(own) * width for own in self.owners]
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
         return everything[self._places]
 

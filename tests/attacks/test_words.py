@@ -119,7 +119,7 @@ def word(*entries: Any, **other: Any) -> dict[str, Any]:
 def words_of(answer: Any) -> list[Figures]:
     """What process 0 makes of its own word and of the other's."""
     mine = msgspec.convert(word(entry(0), entry(1)), Figures)
-    transport: Any = SimpleNamespace(world=Heard(answer), layout=SimpleNamespace(owners=OWNERS))
+    transport: Any = SimpleNamespace(world=Heard(answer), owners=OWNERS)
     return heard(mine, transport)
 
 

@@ -208,7 +208,7 @@ def test_a_process_speaks_for_its_own_agents_alone() -> None:
         def gather(self, value: Any, topic: str = "ready") -> list[Any]:
             return [value, to_builtins(word(0, 2, 3)), to_builtins(word(4, 5)) | {"more": 1}]
 
-    transport: Any = SimpleNamespace(world=Others(), layout=SimpleNamespace(owners=((0, 1), (2, 3), (4, 5))))
+    transport: Any = SimpleNamespace(world=Others(), owners=((0, 1), (2, 3), (4, 5)))
     mine = structs.replace(word(0, 1), frames={})
     assert heard(mine, transport) == [mine, structs.replace(word(2, 3), frames={})]
 

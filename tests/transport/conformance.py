@@ -196,10 +196,10 @@ def agents_may_lie_anywhere(world: World) -> None:
     """Reverse Cuthill-McKee puts a scrambled path in order."""
 
     def laid_out(transport: Transport, graph: nx.Graph, round: int) -> None:
-        owners = transport.layout.owners
+        owners = transport.owners
         crossing = sum((i in own) != (j in own) for own in owners[:-1] for i, j in graph.edges)
         assert crossing <= 2 * (world.size - 1)
-        assert all(len(part) <= block for own in transport.layout.blocks for part in own)
+        assert all(len(part) <= block for own in transport.blocks for part in own)
 
     for block in (1, 4):
         carry_out(world, scrambled_path(), laid_out, heard(), collected(3), rounds=4, block=block)

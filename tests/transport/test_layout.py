@@ -10,7 +10,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
-from admmnet.transport.layout import Layout, automatic_block, layout
+from admmnet.transport.layout import Blocks, automatic_block, layout, owners_of
 
 
 def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:
@@ -21,7 +21,7 @@ def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:
 def test_a_path_in_even_runs() -> None:
     for agents in range(1, 9):
         for size in range(1, agents + 1):
-            owners = layout(nx.path_graph(agents), 1, size).owners
+            owners = owners_of(layout(nx.path_graph(agents), 1, size))
             assert [len(own) for own in owners] == [agents * (k + 1) // size - agents * k // size for k in range(size)]
             assert [agent for own in owners for agent in own] == list(range(agents))
 
@@ -33,8 +33,8 @@ def test_too_many_processes() -> None:
         layout(nx.path_graph(6), 2, 4)
 
 
-def crossing(graph: nx.Graph, found: Layout) -> int:
-    owner = {i: rank for rank, own in enumerate(found.owners) for i in own}
+def crossing(graph: nx.Graph, found: Blocks) -> int:
+    owner = {i: rank for rank, own in enumerate(owners_of(found)) for i in own}
     return sum(owner[i] != owner[j] for i, j in graph.edges)
 
 
@@ -44,7 +44,7 @@ def test_neighbours_stay_together(spec: str, size: int) -> None:
     """Names drawn at random say nothing; the layout cuts a small part of what cutting by names does."""
     graph = scrambled(load_topology(spec, seed=0), 3)
     runs = pairwise([rank * len(graph) // size for rank in range(size + 1)])
-    plain = Layout(tuple((tuple(range(low, high)),) for low, high in runs))
+    plain = tuple((tuple(range(low, high)),) for low, high in runs)
     assert crossing(graph, layout(graph, 1, size)) < 0.5 * crossing(graph, plain)
 
 
@@ -52,7 +52,7 @@ def test_neighbours_stay_together(spec: str, size: int) -> None:
 def test_with_a_process_an_agent_each_has_its_own_number(spec: str) -> None:
     """A process that was started for agent 3 has the address, the key and the records of agent 3."""
     graph = scrambled(load_topology(spec, seed=0), 1)
-    assert layout(graph, 1, len(graph)).owners == tuple((i,) for i in range(len(graph)))
+    assert owners_of(layout(graph, 1, len(graph))) == tuple((i,) for i in range(len(graph)))
 
 
 @pytest.mark.parametrize("agents", [65, 100, 333, 1000])
@@ -63,13 +63,13 @@ def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
     turned.add_nodes_from(reversed(list(graph)))
     turned.add_edges_from((j, i) for i, j in reversed(list(graph.edges)))
     block = automatic_block(agents, 1)
-    whole = sorted(part for own in layout(graph, block, 1).blocks for part in own)
+    whole = sorted(part for own in layout(graph, block, 1) for part in own)
     assert sorted(i for part in whole for i in part) == list(range(agents))
     assert all(list(part) == sorted(part) for part in whole)
     assert sorted(map(len, whole))[1:] == [block] * (len(whole) - 1)
     for size in (2, 5, 8):
         assert automatic_block(agents, size) == block
-        assert sorted(part for own in layout(turned, block, size).blocks for part in own) == whole
+        assert sorted(part for own in layout(turned, block, size) for part in own) == whole
 
 
 def test_no_rank_is_left_without_a_block_or_has_two_where_one_each_would_do() -> None:

@@ -231,11 +231,9 @@ class DPDSGD(Method):
     def gradient(self, agents: Agents, here: Matrix, told: Told) -> Matrix:
         """Gradients of the agents' objectives, of the answers at these points, shape (B, d)."""
         plan = agents.plan
-        found: Matrix = wide(plan.weight / self._rates(agents.ids)) * told.value + wide(plan.regularisation) * here
+        rates = np.array([self.rate(i) for i in agents.ids])
+        found: Matrix = wide(plan.weight / rates) * told.value + wide(plan.regularisation) * here
         return found
-
-    def _rates(self, ids: Sequence[int]) -> Vector:
-        return np.array([self.rate(i) for i in ids])
 
     def _mixed(self, agents: Agents, here: Matrix, heard: Matrix) -> Matrix:
         """Sums of W_ij (h_ij - theta_i) over neighbours, shape (B, d)."""

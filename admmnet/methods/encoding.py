@@ -7,7 +7,7 @@ else is made of their totals, which everybody knows.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -100,7 +100,6 @@ class CountStage(Stage):
     ) -> None:
         super().__init__(settings, facts, share)
         self.encoding, self.which, self.fallback = encoding, tuple(type(self).columns(encoding)), fallback
-        self._places = dict(_places(encoding))
 
     @property
     def edges(self) -> Matrix:
@@ -109,7 +108,9 @@ class CountStage(Stage):
 
     def unit(self) -> ColumnCounts:
         """Counts with noise 1."""
-        columns = np.array([self._places[column] for column in self.which], dtype=float)
+        kinds = self.encoding.columns
+        numbers = [kind.width if isinstance(kind, Plain) else isinstance(kind, Number) for kind in kinds]
+        columns = np.array([sum(numbers[:column]) for column in self.which], dtype=float)
         return ColumnCounts(self.edges.ravel(), columns, 1.0, FINEST)
 
     def known(self, records: int) -> Known:
@@ -141,15 +142,6 @@ class CountStage(Stage):
     def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
         """A column as it is encoded by its noisy counts; None where noise of this deviation drowns them."""
         raise NotImplementedError
-
-
-def _places(encoding: Encoding) -> Iterable[tuple[int, int]]:
-    """Of each column of numbers that is measured its place among the columns of raw numbers."""
-    place = 0
-    for column, kind in enumerate(encoding.columns):
-        if isinstance(kind, Number):
-            yield column, place
-        place += kind.width if isinstance(kind, Plain) else isinstance(kind, Number)
 
 
 class BoundsStage(CountStage):

@@ -124,35 +124,20 @@ def prologue_of(
     columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))
     measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
     tried = settings.algorithm in TRIED and facts.task == "binary"
-    share, *words = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
+    share, word = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
     whiten = (WhitenStage(settings, facts, share),) if share else ()
-    unfit = f"as sums over {facts.records:,} records do not fit 64 bits"
     if wish.whiten == "auto" and not all(stage.fits for stage in whiten):
-        share, whiten, words = 0.0, (), [f"whitening: no, {unfit}"]
+        share, whiten, word = 0.0, (), f"whitening: no, {_UNFIT.format(facts.records)}"
     if raw is not None and not share:
         raw = replace(raw, omega=omega(raw))
-    stages: list[Stage] = []
-    encode = _encoding_stages(settings, facts, raw, wish, encoding_share(columns, m)) if raw and measured else ()
-    if wish.encode != "private" and not all(stage.fits for stage in encode):
-        words.insert(0, f"encoding: nothing is measured, {unfit}")
-    elif raw is not None and measured:
-        stages += encode
-        cost, bounds = sum(stage.share for stage in stages), len(unbounded(raw))
-        found = f"the shape of {counted(columns, 'column')} of numbers"
-        found = f"bounds of {bounds} and {found} are" if bounds else f"{found} is"
-        words.insert(0, f"encoding: {found} measured, {_paid(cost, m)}")
-    elif raw is not None and columns:
-        rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
-        rest = f"{rest} declare bounds" if unbounded(raw) else "they keep their bounds"
-        found, noise = counted(columns, "column"), math.sqrt(20.0 * columns) / m
-        words.insert(0, _DROWNED.format(found=found, m=m, noise=noise, rest=rest))
-    stages += whiten
+    encode, said = _encoding(settings, facts, raw, wish, m, measured=measured) if raw and columns else ((), "")
+    stages: tuple[Stage, ...] = (*encode, *whiten)
     if (cost := sum(stage.share for stage in stages)) > MOST_SHARE:
         raise RequestError(
             f"encode_share and whiten_share take {cost:.3g} of the budget: lower them to {MOST_SHARE} together, so "
             "that the method has some"
         )
-    return Prologue(tuple(stages), raw, tuple(word for word in words if word))
+    return Prologue(stages, raw, tuple(filter(None, (said, word))))
 
 
 def _taken_over(settings: MethodSettings, facts: Facts, wish: Wish, taken: Taken) -> Prologue:
@@ -181,19 +166,33 @@ _DROWNED = (
 )
 
 
+_UNFIT = "as sums over {:,} records do not fit 64 bits"
+
+
 def _paid(share: float, m: float) -> str:
     return f"{100.0 * share:.3g} % of the budget (m = {m:.4g}: records over noise)"
 
 
-def _encoding_stages(
-    settings: MethodSettings, facts: Facts, raw: Encoding, wish: Wish, auto: float
-) -> tuple[Stage, ...]:
-    """Stages that measure columns of numbers."""
-    share = 0.5 * (auto if wish.encode_share == "auto" else float(wish.encode_share))
-    columns = (structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in raw.columns)
-    every = replace(raw, columns=tuple(columns))
-    shape = ShapeStage(settings, facts, share, every, raw)
-    return (BoundsStage(settings, facts, share, raw, raw), shape) if unbounded(raw) else (shape,)
+def _encoding(
+    settings: MethodSettings, facts: Facts, raw: Encoding, wish: Wish, m: float, *, measured: bool
+) -> tuple[tuple[Stage, ...], str]:
+    """Stages that measure columns of numbers, and the words for them; none where they are not ``measured``, or fit."""
+    bounds = len(unbounded(raw))
+    columns = len(bounded(raw)) + bounds
+    found = counted(columns, "column")
+    if not measured:
+        rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"
+        rest = f"{rest} declare bounds" if bounds else "they keep their bounds"
+        return (), _DROWNED.format(found=found, m=m, noise=math.sqrt(20.0 * columns) / m, rest=rest)
+    share = 0.5 * (encoding_share(columns, m) if wish.encode_share == "auto" else float(wish.encode_share))
+    even = (structs.replace(c, shares=EVEN) if isinstance(c, Number) else c for c in raw.columns)
+    shape = ShapeStage(settings, facts, share, replace(raw, columns=tuple(even)), raw)
+    stages = (BoundsStage(settings, facts, share, raw, raw), shape) if bounds else (shape,)
+    if wish.encode != "private" and not all(stage.fits for stage in stages):
+        return (), f"encoding: nothing is measured, {_UNFIT.format(facts.records)}"
+    found = f"the shape of {found} of numbers"
+    found = f"bounds of {bounds} and {found} are" if bounds else f"{found} is"
+    return stages, f"encoding: {found} measured, {_paid(share * len(stages), m)}"
 
 
 def _whitening(

@@ -268,16 +268,15 @@ class IPPADMM(PPADMM):
         if agents.plan.noise.gate is None:
             return (yield self.minimiser(agents))
         asked = agents.releases < self.releases
-        release = self._broadcast(agents) if self.published else self.minimiser(agents)
-        question = self._comparison(agents) if self.published else self._question(agents)
+        question, release = self._published(agents) if self.published else self._proven(agents)
         # the broadcast that a yes would trigger must fit before the question is asked
         yes = yield question._replace(rows=asked, reserve=release)
         if self.published:
             agents.own = agents.own | (asked & ~yes.refused)
         return (yield release._replace(rows=yes.said))
 
-    def _question(self, agents: Agents) -> Asks:
-        """Eqs. (22), (23)."""
+    def _proven(self, agents: Agents) -> tuple[Asks, Asks]:
+        """Question, eqs. (22), (23), and release."""
         plan, gate, threshold = agents.plan, agents.plan.noise.gate, self.settings.gate_threshold
         centre = agents.edges.sum(agents.heard) / wide(agents.degree)
         pull = (2.0 * agents.dual + wide(plan.regularisation) * centre) / wide(plan.weight)
@@ -287,23 +286,17 @@ class IPPADMM(PPADMM):
             level = noise * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
         else:
             level = float(threshold)
-        if held:
-            return agents.ask(HeldNorm, centre, pull, level, gate.epsilon_threshold, gate.epsilon_query)
-        return agents.ask(GradientNorm, centre, pull, gate.sigma, level)
+        own = (level, gate.epsilon_threshold, gate.epsilon_query) if held else (gate.sigma, level)
+        return agents.ask(HeldNorm if held else GradientNorm, centre, pull, *own), self.minimiser(agents)
 
-    def _comparison(self, agents: Agents) -> Asks:
-        """Eqs. (13)-(15)."""
-        noise, m, share = agents.plan.noise, agents.convexity, self.noise_share
-        level = agents.plan.regularisation, self.settings.loss_clip, float(self.settings.gate_threshold)
+    def _published(self, agents: Agents) -> tuple[Asks, Asks]:
+        """Comparison, eqs. (13)-(15), and broadcast, eq. (7)."""
+        noise, m, settings = agents.plan.noise, agents.convexity, self.settings
+        level = agents.plan.regularisation, settings.loss_clip, float(settings.gate_threshold)
         gate = *noise.gate[:2], np.where(agents.own, 0.0, noise.gate.epsilon)
-        own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *gate
-        return agents.ask(PublishedComparison, *own, noise_share=share)
-
-    def _broadcast(self, agents: Agents) -> Asks:
-        """Eq. (7)."""
-        noise = agents.plan.noise
-        own = agents.convexity, self.beta, noise.sigma1, noise.sigma2, self.noise_share
-        return agents.ask(PublishedBroadcast, *own)
+        own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *gate, self.noise_share
+        broadcast = m, self.beta, noise.sigma1, noise.sigma2, self.noise_share
+        return agents.ask(PublishedComparison, *own), agents.ask(PublishedBroadcast, *broadcast)
 
     def joining(self, agents: Agents, round: int) -> Asking[Said]:
         """Eqs. (81)-(86), where not all speak: a release, a relayed vector, or silence."""

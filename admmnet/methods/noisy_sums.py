@@ -19,7 +19,7 @@ from admmnet.holder.measurements.sums import GradientSum, MomentSum
 from admmnet.methods.agents import Agents, Asking, Told
 from admmnet.methods.base import Facts, filled
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
-from admmnet.methods.sums import FINEST, SumMethod, moments, summed_noise
+from admmnet.methods.sums import FINEST, SumMethod, moments
 from admmnet.settings import Auto, about
 from admmnet.types import Matrix, Total, Vector
 
@@ -63,7 +63,8 @@ class NoisyGD(SumMethod):
     def _wanted(self) -> float:
         """T of eq. (73), not held to its range: how many rounds the noise lets the descent use."""
         vectors = max(1, self.size // self.facts.width)
-        noise = summed_noise(self.facts, self.loss.lipschitz(), self.colluders if self.masked else None)
+        variance = self.size * self.noise_of(self.facts.nominal)
+        noise = 2.0 * self.loss.lipschitz() / self.facts.records * math.sqrt(variance)  # eq. (72)
         return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
 
     def notes(self) -> tuple[str, ...]:

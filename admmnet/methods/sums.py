@@ -201,12 +201,6 @@ def total_variance(facts: Facts, agents: Collection[int], colluders: int | None)
     return sum(each) if colluders is None else max(each) * len(each) / (len(each) - colluders)
 
 
-def summed_noise(facts: Facts, lipschitz: float, colluders: int | None = None) -> float:
-    """Noise of one mean gradient, over sqrt(T): s of eq. (72)."""
-    variance = total_variance(facts, facts.nominal, colluders)
-    return 2.0 * lipschitz / facts.records * math.sqrt(facts.size * variance)
-
-
 def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:
     """Sums of y x, shape (rows, d), and of x x^T, shape (d, d), from integers of ``MomentSum`` or their total.
 

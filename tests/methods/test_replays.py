@@ -227,27 +227,6 @@ def test_the_proven_rivals(name: str, problem: Path, tmp_path: Path) -> None:
             assert 1.4428 * kappa**2 == pytest.approx((first.sensitivity / first.sigma) ** 2 / 2, rel=1e-6)
 
 
-@pytest.mark.parametrize("algorithm", ["dvp", "m-admm", "r-admm"])
-def test_other_losses_are_theirs_too(algorithm: str, problem: Path, tmp_path: Path) -> None:
-    """The same draws, another minimiser: what is needed is the gradient of the objective at what was said."""
-    for loss in ("smoothed-hinge", "huber"):
-        words = {"algorithm": algorithm, "loss": loss, "epsilon": 12.0, "rounds": 2, "beta": 2e-12}
-        _, plan, said = play(problem, tmp_path / loss, **words)
-        replay = Rivals(problem, plan)
-        for i in range(5):
-            first, part, f = said[0][i], replay.noise[i], replay.locals[i]
-            assert first is not None
-            m = replay.convexity(i) / f.weight + part.phi
-            e = replay.drawn(i, 1.0) * (-1.0 if algorithm == "m-admm" else 1.0)
-            u = f.X @ first
-            slope = np.clip(u - f.y, -1.0, 1.0) if loss == "huber" else -f.y * np.clip(1.5 - f.y * u, 0.0, 1.0)
-            gradient = f.X.T @ slope / len(f.y) + m * first + e  # duals and neighbours are 0 yet
-            assert np.linalg.norm(gradient) < 60.0 * part.sigma2 * (1.0 + m), (loss, i)
-            assert np.linalg.norm(e) > 1e4 * part.sigma2
-            event: Any = plan.agents[i].charges[0][0]
-            assert (event.curvature, event.logistic) == (1.0, False)
-
-
 def test_with_its_noise_others_are_pp_admm_bit_for_bit(problem: Path, tmp_path: Path) -> None:
     """Rivals with Gaussian noise, and no gate; r-admm at twice the rounds has the noise of a release; an equal core."""
 

@@ -35,7 +35,7 @@ class Curvature:
 
     def __init__(self, stack: Stack) -> None:
         size, n, d = stack.X.shape
-        self._stack = stack
+        self.stack = stack
         self._dual = n < d
         self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
         slots = max(2, min(TERMS, n // 4))
@@ -53,8 +53,8 @@ class Curvature:
 
     def able(self, rows: StackRows, m: Vector) -> NDArray[np.bool_]:
         """Whether single precision carries a member's inverse at m (k,)."""
-        R, n = rows.pick(self._stack.row_norm), self._stack.X.shape[1]
-        bound = self._stack.loss.curvature_bound() * R * R
+        R, n = rows.pick(self.stack.row_norm), self.stack.X.shape[1]
+        bound = self.stack.loss.curvature_bound() * R * R
         return np.asarray((m >= (n + 4) * 2.0**-23 * bound) & (R > 1e-15) & (R < 1e15))
 
     def base(self, rows: StackRows, r: Matrix, m: Vector) -> Matrix:
@@ -62,7 +62,7 @@ class Curvature:
         has = rows.pick(self.cached)
         if has.all():
             return self._apply(rows, r)
-        found: Matrix = r / (m + rows.pick(self._stack.kappa))[:, None]
+        found: Matrix = r / (m + rows.pick(self.stack.kappa))[:, None]
         if has.any():
             found[has] = self._apply(StackRows.of(rows.members[has]), r[has])
         return found
@@ -74,8 +74,8 @@ class Curvature:
         unit: Matrix = r / norm
         if self.root is not None:
             root = rows.pick(self.root)
-            inner = self._multiply(rows, (root * self._stack.scores(rows, unit)).astype(np.float32))
-            unit -= self._stack.combine(rows, root * inner)
+            inner = self._multiply(rows, (root * self.stack.scores(rows, unit)).astype(np.float32))
+            unit -= self.stack.combine(rows, root * inner)
         else:
             unit = self._multiply(rows, unit.astype(np.float32)).astype(np.float64)
         unit *= norm / rows.pick(self.m)[:, None]
@@ -178,14 +178,14 @@ class Curvature:
         """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
         self._allocate()
         assert self.inverse is not None
-        bends = self._stack.bends(rows, theta, spread)
-        roots = np.sqrt(bends / (rows.pick(self._stack.counts) * m)[:, None])
+        bends = self.stack.bends(rows, theta, spread)
+        roots = np.sqrt(bends / (rows.pick(self.stack.counts) * m)[:, None])
         if self.root is not None:
             self.root[rows.members] = roots
-        size = max(1, _AT_ONCE // self._stack.X[0].size)
+        size = max(1, _AT_ONCE // self.stack.X[0].size)
         for start in range(0, len(roots), size):
             index = rows.members[start : start + size]
-            A = self._stack.X[index].astype(np.float32)
+            A = self.stack.X[index].astype(np.float32)
             A *= roots[start : start + size, :, None].astype(np.float32)
             turned = A.transpose(0, 2, 1)
             found, fine = _inverses(np.matmul(A, turned) if self._dual else np.matmul(turned, A))
@@ -196,7 +196,7 @@ class Curvature:
 
     def _allocate(self) -> None:
         if self.inverse is None:
-            size, n, d = self._stack.X.shape
+            size, n, d = self.stack.X.shape
             self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
             self.root = np.zeros((size, n)) if self._dual else None
 

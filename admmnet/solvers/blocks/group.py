@@ -189,7 +189,7 @@ class Group:
         except RunError as error:
             return error
         answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
-        self.theta[i], self.known[i], self.steps.curve.passes[i] = answer.theta, False, answer.passes
+        self.theta[i], self.known[i], self.steps.passes[i] = answer.theta, False, answer.passes
         return answer
 
     def _advance(self, front: _Front) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.solvers.blocks.curvature import Curvature
-from admmnet.solvers.blocks.records import Flags, Indices, Stack, StackRows, norms
+from admmnet.solvers.blocks.records import Flags, Indices, StackRows, norms
 from admmnet.solvers.steps import CONTRACTION
 from admmnet.types import Matrix, Vector
 
@@ -49,30 +49,27 @@ class GroupWalk:
             setattr(self, name, value[kept])
 
 
-class GroupSteps:
+class GroupSteps(Curvature):
     """Steps of the members of one stack, and what earlier rounds have taught about them.
 
     Of a step that is discarded the secant pair is kept. The second searched step starts from a fresh Hessian, which is
     computed anew, too, when the passes beyond three a round have added up to its cost.
     """
 
-    def __init__(self, stack: Stack) -> None:
-        self.stack, self.curve = stack, Curvature(stack)
-
     def begin(self, rows: StackRows, m: Vector, r: Matrix, norm: Vector, passes: Indices) -> GroupWalk:
         """Begin where the gradients of J are r, after so many passes."""
-        self.curve.move(rows, m)
+        self.move(rows, m)
         return GroupWalk(r, norm, passes)
 
     def forget(self, index: Indices) -> None:
         """Forget the curvature of these members."""
-        self.curve.cached[index] = False
-        self.curve.drop(index)
+        self.cached[index] = False
+        self.drop(index)
 
     def met(self, index: Indices, passes: Indices) -> None:
         """Note that members have their certificates after so many passes."""
-        self.curve.passes[index] = passes
-        self.curve.patience[index[passes < self.curve.before[index]]] = 2.0 * self.curve.cost
+        self.passes[index] = passes
+        self.patience[index[passes < self.before[index]]] = 2.0 * self.cost
 
     def step(self, walk: GroupWalk, at: Shown) -> Matrix:
         """Step of every member."""
@@ -84,11 +81,11 @@ class GroupSteps:
 
     def taken(self, walk: GroupWalk, at: Shown, r: Matrix, norm: Vector) -> Flags:
         """Which members stay where their steps led, the gradients r there of this norm."""
-        self.curve.waste[at.rows.members] += walk.passes >= _EXPECTED
+        self.waste[at.rows.members] += walk.passes >= _EXPECTED
         walk.passes += 1
         walk.change = r - walk.r
         taken = walk.search | (norm <= CONTRACTION * walk.least)
-        enough = np.where(at.rows.pick(self.curve.cached), *_GOOD)
+        enough = np.where(at.rows.pick(self.cached), *_GOOD)
         walk.paired = taken & (norm > enough * at.norm)
         if not self.stack.loss.smooth:
             short = np.minimum(walk.spread, at.rows.pick(self.stack.row_norm) * norms(walk.s))
@@ -109,10 +106,10 @@ class GroupSteps:
         """Compute Hessians that are due."""
         index = at.rows.members
         stuck = walk.search & (walk.searches >= _SEARCHES)
-        due = (stuck | (at.rows.pick(self.curve.waste) > at.rows.pick(self.curve.patience))) & ~walk.fresh
+        due = (stuck | (at.rows.pick(self.waste) > at.rows.pick(self.patience))) & ~walk.fresh
         if not due.any():
             return
-        able = self.curve.able(at.rows, at.m)
+        able = self.able(at.rows, at.m)
         walk.lost |= stuck & due & ~able
         due &= able
         which = index[due]
@@ -120,10 +117,10 @@ class GroupSteps:
             size = norms(at.theta[due])
             spread = walk.spread[due]
             spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
-            self.curve.refresh(StackRows.of(which), at.theta[due], at.m[due], spread)
-            self.curve.patience[which] *= 2.0
-            self.curve.before[which] = self.curve.passes[which]
-            self.curve.waste[which] = 0
+            self.refresh(StackRows.of(which), at.theta[due], at.m[due], spread)
+            self.patience[which] *= 2.0
+            self.before[which] = self.passes[which]
+            self.waste[which] = 0
             walk.refreshes[due] += 1
             walk.searches[due] = 0
             walk.fresh |= due
@@ -131,32 +128,32 @@ class GroupSteps:
 
     def _step(self, walk: GroupWalk, at: Shown) -> Matrix:
         """Minus the inverse times r, after the last secant pair has been learnt."""
-        rows, curve = at.rows, self.curve
-        base = curve.base(rows, walk.r, at.m)
-        stale = curve.full(rows) & ~curve.foldable(rows)
+        rows = at.rows
+        base = self.base(rows, walk.r, at.m)
+        stale = self.full(rows) & ~self.foldable(rows)
         if stale.any():
-            curve.drop(rows.members[stale])
+            self.drop(rows.members[stale])
         if walk.paired.any():
-            q = base - walk.base + curve.correction(rows, walk.change)
+            q = base - walk.base + self.correction(rows, walk.change)
             some = slice(None) if walk.paired.all() else walk.paired
-            curve.learn(rows.members[some], walk.s[some], walk.change[some], q[some], at.m[some])
-        full = base + curve.correction(rows, walk.r)
+            self.learn(rows.members[some], walk.s[some], walk.change[some], q[some], at.m[some])
+        full = base + self.correction(rows, walk.r)
         walk.base = base
-        fold = curve.full(rows) & curve.foldable(rows)
+        fold = self.full(rows) & self.foldable(rows)
         if fold.any():
-            curve.fold(rows.members[fold])
+            self.fold(rows.members[fold])
             walk.base[fold] = full[fold]
         return -full
 
     def _learn_from_failure(self, walk: GroupWalk, at: Shown, failed: Flags) -> None:
         """Learn the pairs of steps that were not taken."""
-        rows, curve = StackRows.of(at.rows.members[failed]), self.curve
-        full = curve.full(rows)
-        curve.fold(rows.members[full & curve.foldable(rows)])
-        curve.drop(rows.members[full])
+        rows = StackRows.of(at.rows.members[failed])
+        full = self.full(rows)
+        self.fold(rows.members[full & self.foldable(rows)])
+        self.drop(rows.members[full])
         change = walk.change[failed]
-        q = curve.base(rows, change, at.m[failed]) + curve.correction(rows, change)
-        curve.learn(rows.members, walk.s[failed], change, q, at.m[failed])
+        q = self.base(rows, change, at.m[failed]) + self.correction(rows, change)
+        self.learn(rows.members, walk.s[failed], change, q, at.m[failed])
 
     def _search(self, walk: GroupWalk, at: Shown) -> Vector:
         """Scale searched steps in place as `LocalSolver` does; return how far they move the scores, shape (k,)."""

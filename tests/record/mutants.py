@@ -7,7 +7,7 @@ MUTANTS = {
     "unsigned figures are taken over": ("record/finish.py", "        train_loss=None,\n", ""),
     "noise.npy may be planted": ("record/folder.py", '"noise.npy", ', ""),
     "a size is enough": ("record/folder.py", "found.sha256 != entry.sha256", "found.size != entry.size"),
-    "metrics of an earlier round count": ("record/figures.py", "if last == end >= round", "if last == end"),
+    "metrics of an earlier round count": ("record/figures.py", "last == end >= summary.rounds - 1", "last == end"),
     "a charge after a refusal": ("record/figures.py", "last > refused:", "last > refused + 1:"),
     "the smallest figure is shown": ("record/figures.py", "else max(values)", "else min(values)"),
     "groups without all plans": ("record/figures.py", "if planned else None", "if entries else None"),

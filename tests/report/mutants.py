@@ -14,7 +14,7 @@ MUTANTS = {
     "certainty by twice the delta": (PAGE, "1.0 + delta * tail", "1.0 + 2.0 * delta * tail"),
     "a loose delta goes unsaid": (PAGE, 'is_loose(delta, one["shown"]["records"], own)', "is_loose(delta, 1, own)"),
     "deltas that differ go unsaid": (PAGE, 'len({run["privacy"].delta', 'len({run["privacy"].accountant'),
-    "the least epsilon is drawn": (PANELS, "spent.max(axis=1)), spent", "spent.min(axis=1)), spent"),
+    "the least epsilon is drawn": (PANELS, "(spent.max(axis=1), spent)", "(spent.min(axis=1), spent)"),
     "an outlier is left out of the band": (PANELS, "(0, 25, 75, 100)", "(5, 25, 75, 95)"),
     "errors a hundredth": (PANELS, "100.0 if name == run.metric", "1.0 if name == run.metric"),
     "silent agents spoke": (PLOT, SPOKE, SPOKE.replace("==", "<=")),

@@ -106,6 +106,7 @@ def placed(**where: object) -> Change:
         (lambda lines: lines[0].pop("filter"), "line 1: has a budget without a filter"),
         (put(0, "filter", draws=10**9), "line 1: delta_clipping is "),
         (put(0, "filter", order=1.0), "filter.order: expected|order: expected"),
+        (put(0, "filter", order=12.66), "line 1: its filter lets through more than the budget's"),
         (put(0, "filter", kappa=0.5), "line 1: its filter lets through more than the budget's"),
         (put(0, covered=True), "line 1: it is not as admmnet writes it"),
     ],

@@ -24,7 +24,7 @@ class Learned(NamedTuple):
     observers: tuple[int, ...]
     agent: int
     distance: int
-    """Edges from the agent to the nearest observer: 1 of a neighbour, more of a stranger."""
+    """Edges from the agent to the nearest observer: 1 of a neighbour, more of a stranger; N + 1 of one cut off."""
     mu: float
     epsilon: float
     share: float
@@ -41,10 +41,14 @@ def learned(
     ``tree`` is that of the sums, or of the readout; None where nothing is read out. ``deltas`` are those at which the
     agents' epsilons are read.
     """
+    from networkx import to_scipy_sparse_array
+    from scipy.sparse.csgraph import shortest_path
+
     found: list[Learned] = []
     local = flow.local
     views = [view_of(graph, own, tree) for own in sets]
-    distances = [_distances(graph, own) for own in sets]
+    edges = shortest_path(to_scipy_sparse_array(graph.networkx, range(len(graph))), unweighted=True)
+    distances = [np.minimum(edges[list(own)].min(axis=0), len(graph) + 1).astype(int).tolist() for own in sets]
     mus, kappas = np.full((2, len(sets), len(graph)), np.nan)
     linear: list[Vector | None] = [None] * len(sets)
     if isinstance(flow, TreeFlow):
@@ -67,14 +71,6 @@ def learned(
             whole = None if beside is None else float(beside[u])
             found.append(Learned(own, u, distances[place][u], mu, epsilon, min(1.0, mu / local[u]), whole))
     return found
-
-
-def _distances(graph: Graph, sources: Sequence[int]) -> dict[int, int]:
-    """Edges from every agent to the nearest of some; of who is cut off more than there are agents."""
-    from networkx import multi_source_dijkstra_path_length
-
-    found = multi_source_dijkstra_path_length(graph.networkx, set(sources))
-    return {i: found.get(i, len(graph) + 1) for i in graph}
 
 
 class Extremes(NamedTuple):

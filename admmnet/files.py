@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import math
 import os
 import resource
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -152,3 +154,12 @@ def free_memory() -> float:
             return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, ValueError, StopIteration):
         return math.inf
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Rows under their names as CSV; numbers read back exactly, what is undefined is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)  # None is written as nothing
+    return text.getvalue()

@@ -4,7 +4,7 @@ python -m tests.mutate [--jobs N]                                       each tes
 python -m tests.mutate [--jobs N] tests/FOLDER/mutants.py TESTS...      these mutants with these tests
 python -m tests.mutate [--jobs N] --random N --seed S PACKAGE TESTS...  N random edits of admmnet/PACKAGE
 
-A file of mutants holds MUTANTS = {"name": ("graph/checks.py", "old text", "new text"), ...}: paths below admmnet/, and
+A file of mutants holds MUTANTS = {"name": ("graph/simple.py", "old text", "new text"), ...}: paths below admmnet/, and
 texts that are once in their files. Random edits are drawn by the text of their lines: code that stays gives the same
 ones. Each mutant has a line with the first test that fails. Exit 1 if a mutant survives or cannot be made, or if the
 tests fail without one.

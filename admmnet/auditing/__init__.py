@@ -2,7 +2,3 @@
 
 ``admmnet.privacy.ledger.audit`` is something else: it reads ledgers back.
 """
-
-from admmnet.auditing.audit import Audit, Mechanism, Trial, draw, judge
-
-__all__ = ["Audit", "Mechanism", "Trial", "draw", "judge"]

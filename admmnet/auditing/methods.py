@@ -8,28 +8,41 @@ no curvature is left: docs/proofs.md, sec. 1, allows everybody else that much.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import log_ndtr
 
-from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.evidence import Data, World, evidence
+from admmnet.auditing.audit import Reading, Trial, World
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.simple import Graph
 from admmnet.holder import REFUSED, Answer, Ask, Door, Holder, Released
-from admmnet.holder.measurements import PerturbedMinimiser, PublishedBroadcast, PublishedComparison
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import (
+    GammaMinimiser,
+    GradientNorm,
+    GradientSum,
+    HeldNorm,
+    MomentSum,
+    NoisyGradient,
+    PerturbedMinimiser,
+    PublishedBroadcast,
+    PublishedComparison,
+)
 from admmnet.methods import fixed
-from admmnet.methods.agents import AgentPlan, Agents, Asks, Said, Told, placed
+from admmnet.methods.agents import AgentPlan, Agents, Asks, Mask, Said, Told, placed
 from admmnet.methods.base import Facts, Method
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
+from admmnet.running.party import Node, Party
 from admmnet.running.plan import decide
 from admmnet.transport import World as Hosts
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -72,9 +85,18 @@ def canary(world: int, width: int) -> Vector:
 class Trials:
     """Runs of a method that one agent makes with the auditor."""
 
-    config: RunConfig  # data and network are the auditor's
+    algorithm: str
+    settings: tuple[tuple[str, Any], ...]  # of a run, by name: data and network are the auditor's
     canary: Canary | None = None  # what stands in its place in world 0; None: what the proof is about
     records: int = 1000  # n of the agent
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """Settings of a run, the noise seeded; RequestError if delta is left open."""
+        given = {"seed": 0, "delta": DELTA, "algorithm": self.algorithm, **dict(self.settings)}
+        if given["delta"] == "auto":
+            raise RequestError(f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}")
+        return RunConfig(**given)
 
     @cached_property
     def decided(self) -> tuple[Method, AgentPlan, Contract]:
@@ -98,7 +120,7 @@ class MethodTrials(Trials):
     @property
     def name(self) -> str:
         """Algorithm and rounds."""
-        return f"{self.config.algorithm}, {self.method.rounds} round{'s' * (self.method.rounds > 1)}"
+        return f"{self.algorithm}, {self.method.rounds} round{'s' * (self.method.rounds > 1)}"
 
     @cached_property
     def decided(self) -> tuple[Method, AgentPlan, Contract]:
@@ -110,16 +132,11 @@ class MethodTrials(Trials):
         method, plans, contracts, _ = decide(settings, Hosts(), [sorted(GRAPH)], Facts(GRAPH, counts, WIDTH))
         return method, plans[0], contracts[0]
 
-    @property
-    def plan(self) -> AgentPlan:
-        """Noise of the agent with the canary."""
-        return self.decided[1]
-
     @cached_property
     def reading(self) -> Reading:
         """Gaussian where all noise is normal and no answer is a yes or a no."""
         gated = getattr(self.method, "gated", False) and getattr(self.method.settings, "gate", "off") != "off"
-        kinds = {event.mechanism for event, _ in self.plan.charges}
+        kinds = {event.mechanism for event, _ in self.decided[1].charges}
         return "none" if gated or not kinds <= GAUSSIAN else "scores"
 
     @cached_property
@@ -141,68 +158,50 @@ class MethodTrials(Trials):
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all answers."""
-        method, plan, data = self.method, self.plan, self.pair[world]
+        method, plan, data = self.method, self.decided[1], self.pair[world]
         ledger = MemoryLedger(self.decided[2])
         streams = AgentStreams(0, int(rng.integers(2**63)))
-        door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
-        agents = method.agents({0: plan})
+        door = Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams)
+        party = Watched(method, plan, door, ledger, self.pair)
         for round in range(method.rounds):
-            said = spoken(method, agents, door, round)
-            if not said.said.any() and ledger.refused_at is not None:
+            party.propose(round, np.ones(1, dtype=bool))
+            if party.outgoing is None and ledger.refused_at is not None:
                 raise RunError(f"the budget of {method.rounds} rounds was used up before round {round}")
-            agents.releases += said.said
+            said = party.outgoing or Said(np.zeros((1, method.size)), np.zeros(1, dtype=bool))
             if method.verb == "reduce":
-                method.receive(agents, total(method, agents, said.value[0]))
+                method.receive(party.agents, total(method, party.agents, said.value[0]))
             else:
-                method.update(agents, agents.absorb(said, {1: message(method, agents, said)}))
-        return Trial(door.score, ledger.totals)
+                party.absorb({1: message(method, party.agents, said)})
+        return Trial(party.score, ledger.totals)
 
 
-class Watched:
-    """A door whose answers are read as they leave."""
+class Watched(Party):
+    """The audited agent, whose answers are read as its door gives them."""
 
-    def __init__(self, door: Door, pair: tuple[Data, Data]) -> None:
-        self._door, self._pair, self.score = door, pair, 0.0
+    def __init__(self, method: Method, plan: AgentPlan, door: Door, ledger: Any, pair: tuple[Data, Data]) -> None:
+        super().__init__(method, {0: plan}, [Node(0, door, ledger)])
+        self._pair, self.score = pair, 0.0
         self._linear = np.zeros(WIDTH)  # of the published gate's last yes
 
-    def answer(self, ask: Ask, round: int) -> Answer:
-        """As the door answers; a published broadcast is read as the minimiser that its comparison has found."""
-        answer = read = self._door.answer(ask, round)
+    def _answered(self, ask: Asks, rows: Mask, round: int) -> Told:
+        """Answer as the door does; a published broadcast is read as the minimiser that its comparison has found."""
+        none, silent = np.zeros_like(self.agents.theta), np.zeros(1, dtype=bool)
+        if not rows[0]:
+            return Told(none, silent, silent, none)
+        question, reserve = placed(ask, 0), () if ask.reserve is None else (placed(ask.reserve, 0),)
+        answer = read = self.nodes[0].door.answer(Ask(question, reserve), round)
         used = answer.used if isinstance(answer, Released) else None
         if isinstance(used, PublishedComparison):
             self._linear = used.linear
         elif isinstance(answer, Released) and isinstance(used, PublishedBroadcast):
             m, beta = used.convexity, used.beta
             read = answer._replace(used=PerturbedMinimiser(self._linear, m, beta, used.sigma1, used.sigma2))
-        self.score += evidence(ask.measurement, read, self._pair)
-        return answer
-
-
-def spoken(method: Method, agents: Agents, door: Watched, round: int) -> Said:
-    """What the one agent says in a round, its questions answered by the door."""
-    steps = method.propose(agents, round)
-    try:
-        ask = next(steps)
-        while True:
-            ask = steps.send(_told(door, ask, round, np.zeros_like(agents.theta)))
-    except StopIteration as done:
-        found = done.value
-    if found is None or not found.said.any():
-        return Said(np.zeros((1, method.size)), np.zeros(1, dtype=bool))
-    return Said(found.value, found.said)
-
-
-def _told(door: Watched, ask: Asks, round: int, none: Matrix) -> Told:
-    silent = np.zeros(1, dtype=bool)
-    if ask.rows is not None and not ask.rows[0]:
-        return Told(none, silent, silent, none)
-    reserve = () if ask.reserve is None else (placed(ask.reserve, 0),)
-    answer = door.answer(Ask(placed(ask, 0), reserve), round)
-    if not isinstance(answer, Released):
-        return Told(none, silent, np.array([answer is REFUSED]), none)
-    value = np.atleast_2d(answer.value) if np.ndim(answer.value) else none
-    used = getattr(answer.used, answer.used.free or "here", None)
-    return Told(value, ~silent, silent, none if used is None else used[None])
+        self.score += evidence(question, read, self._pair)
+        if not isinstance(answer, Released):
+            return Told(none, silent, np.array([answer is REFUSED]), none)
+        value = np.atleast_2d(answer.value) if np.ndim(answer.value) else none
+        shown = getattr(used, answer.used.free or "here", None)
+        return Told(value, ~silent, silent, none if shown is None else shown[None])
 
 
 def message(method: Method, agents: Agents, said: Said) -> Vector:
@@ -250,11 +249,81 @@ def reaching(agents: Agents, number: Callable[[Agents, Any], float], wanted: flo
     return (wanted - here) / (told(unit) - here)
 
 
-def settings_for(given: Mapping[str, Any]) -> RunConfig:
-    """Settings of an audit: those of a run, the noise seeded.
+# what an answer says about which of two worlds it comes from, to somebody who knows all but the canary: the logarithm
+# of its likelihood ratio, world 1 over world 0, exact where the loss has no curvature, up to the noise that hides a
+# solve's error; a score need not be exact for a bound to hold, only to be strong (docs/proofs.md, "Auditing")
 
-    RequestError if delta is left open.
+Pair = tuple["Data", "Data"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """One world's records of the agent, rows (n, d) with labels (n,), and what is public of them."""
+
+    rows: Matrix
+    labels: Vector
+    known: Known
+
+    def gradient(self, theta: Vector, most: float = math.inf) -> Vector:
+        """Gradient of the mean loss, shape (d,), every slope clipped to ``most``."""
+        slopes = np.clip(self.known.loss.derivative(self.rows @ theta, self.labels), -most, most)
+        return np.asarray(slopes @ self.rows / len(self.labels))
+
+    @cached_property
+    def secret(self) -> Any:
+        """The records, as the measurements of sums see them."""
+        return SimpleNamespace(records=(self.rows, self.labels))
+
+
+def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
+    """Logarithm of the likelihood ratio of a question's answer.
+
+    RequestError if nothing is known here of the measurement.
     """
-    if given.get("delta") == "auto":
-        raise RequestError(f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}")
-    return RunConfig(**{"seed": 0, "delta": DELTA, **given})
+    released = isinstance(answer, Released)
+    used = answer.used if isinstance(answer, Released) else asked
+    value = answer.value if isinstance(answer, Released) else None
+    if isinstance(used, GradientNorm):
+        return _question(used, yes=released, pair=pair)
+    if isinstance(used, HeldNorm | PublishedComparison):
+        return 0.0  # one answer says next to nothing: the gates are audited by themselves
+    if not isinstance(used, PerturbedMinimiser | GammaMinimiser):
+        if not isinstance(used, NoisyGradient | GradientSum | MomentSum):
+            raise RequestError(f"the auditor cannot read the answers of {type(used).__name__}: name another method")
+        return _sum(used, value, pair) if released else 0.0
+    if not released:
+        return 0.0
+    theta: Vector = np.asarray(value)
+    noise = [-(used.convexity * theta + used.linear + data.gradient(theta)) for data in pair]
+    if isinstance(used, GammaMinimiser):
+        return used.rate * (float(np.linalg.norm(noise[0])) - float(np.linalg.norm(noise[1])))
+    return normal(noise[0], noise[1], math.hypot(used.sigma1 or 0.0, used.convexity * used.sigma2))
+
+
+def normal(out: Vector, inside: Vector, sigma: float) -> float:
+    """Of normal noise that is ``out`` in world 0 and ``inside`` in world 1."""
+    return float(out @ out - inside @ inside) / (2.0 * sigma * sigma)
+
+
+def _sum(used: NoisyGradient | GradientSum | MomentSum, value: Any, pair: Pair) -> float:
+    if isinstance(used, NoisyGradient):
+        most = used.most or math.inf
+        out, inside = (value - data.gradient(used.here, most) for data in pair)
+        if used.rate < 1.0:  # all others are rows of zeros: it is either with the record's gradient or without
+            q, without = used.rate, np.asarray(value)
+            drawn = [math.log(q) + normal(without, noise, used.sigma) for noise in (out, inside)]
+            return float(np.subtract(*(np.logaddexp(math.log1p(-q), one) for one in reversed(drawn))))
+    else:
+        seen = used.grid * np.asarray(value, dtype=float)
+        out, inside = (seen - used.total(data.secret, data.known) for data in pair)
+    return normal(out, inside, used.sigma)
+
+
+def _question(used: GradientNorm, *, yes: bool, pair: Pair) -> float:
+    """Of a yes or a no: the chance of either is known in both worlds."""
+    sign, pull = 1.0 if yes else -1.0, 0.0 if used.pull is None else used.pull
+    out, inside = (
+        float(log_ndtr(sign * (float(np.linalg.norm(data.gradient(used.here) + pull)) - used.threshold) / used.sigma))
+        for data in pair
+    )
+    return inside - out

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from admmnet.auditing.audit import Reading, Trial
-from admmnet.auditing.evidence import World, normal
-from admmnet.auditing.methods import Trials
+from admmnet.auditing.audit import Reading, Trial, World
+from admmnet.auditing.methods import Trials, normal
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.problem import Problem
@@ -40,11 +39,9 @@ CUT = 1e-3
 """Clip of a dual step over lambda N, where it is left open: a tenth of the default, so that every step is cut."""
 
 
-class StepSeen(NamedTuple):
-    """One step."""
-
-    ratio: float  # logarithm of the likelihood ratio if the canary, or what is in its place, was in the step's batch
-    there: bool | None = None  # whether it was; None where nothing tells
+StepSeen = tuple[float, bool | None]
+"""Of a step the logarithm of the likelihood ratio if the canary, or what is in its place, was in its batch; and whether
+it was, None where nothing tells."""
 
 
 class StepTrials(Trials):
@@ -54,13 +51,13 @@ class StepTrials(Trials):
     def name(self) -> str:
         """Algorithm and steps."""
         steps = getattr(self.series, "steps", None) or self.series.length(self.method.known(self.records))
-        return f"{self.config.algorithm}, {steps} step{'s' * (steps > 1)}"
+        return f"{self.algorithm}, {steps} step{'s' * (steps > 1)}"
 
     @cached_property
     def decided(self) -> tuple[Method, AgentPlan, Contract]:
         """As the entrance of a run decides, of what the auditor can read."""
-        kind = METHODS[self.config.algorithm]
-        strange = RequestError(f"the auditor cannot read the epochs of {self.config.algorithm}: name another method")
+        kind = METHODS[self.algorithm]
+        strange = RequestError(f"the auditor cannot read the epochs of {self.algorithm}: name another method")
         if not issubclass(kind, SingleSite):
             raise strange
         settings = filled(self.config.sections.method, loss="hinge")  # full slope at zero
@@ -133,9 +130,9 @@ class StepTrials(Trials):
             return Trial(self._score(seen), self.claimed)
 
     def _score(self, seen: list[StepSeen]) -> float:
-        ratios = np.array([one.ratio for one in seen])
-        if seen[0].there is not None:
-            return float(ratios[[bool(one.there) for one in seen]].sum())
+        ratios, there = np.array([ratio for ratio, _ in seen]), [known for _, known in seen]
+        if there[0] is not None:
+            return float(ratios[np.array(there, dtype=bool)].sum())
         if getattr(self.series, "sampling", "shuffled") == "shuffled":  # once an epoch, nobody knows when
             length = self.series.length(self.method.known(self.records))
             sizes = np.full(length, float(getattr(self.series, "batch", 1)))
@@ -160,7 +157,7 @@ def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any,
     theta: Vector = before["theta"]
     moved = (theta - after.theta) / series.learning_rate - series.regularisation * theta
     out, inside = (series.batch * moved - _slope(problem, row, theta, series.clip) * row for row in worlds)
-    return StepSeen(normal(out, inside, series.sigma))
+    return normal(out, inside, series.sigma), None
 
 
 def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
@@ -171,7 +168,7 @@ def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, a
         there = bool(moved[1] != 0.0)
     else:
         moved = moved[:1]
-    return StepSeen(normal(moved, moved - series.clip, series.sigma), there)
+    return normal(moved, moved - series.clip, series.sigma), there
 
 
 def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
@@ -181,7 +178,7 @@ def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, 
     size = min(series.batch, problem.records - series.batch * (t - 1))
     sum_ = size * ((theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta)
     out, inside = (float(np.linalg.norm(sum_ - _slope(problem, row, theta) * row)) for row in worlds)
-    return StepSeen(0.5 * float(series.epsilon) * (out - inside))
+    return 0.5 * float(series.epsilon) * (out - inside), None
 
 
 def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
@@ -192,8 +189,8 @@ def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worl
     out, inside = (np.array([sign * size]) + _slope(problem, row, before["w"]) * row for row in worlds)
     there = bool(after.order[after.step - 1] == 0)
     if series.epsilon is None:
-        return StepSeen(normal(out, inside, float(series.sigma or 0.0)), there)
-    return StepSeen(0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there)
+        return normal(out, inside, float(series.sigma or 0.0)), there
+    return 0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there
 
 
 def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf) -> float:

@@ -117,7 +117,7 @@ def _there(folder: Path, flags: dict[str, Any]) -> dict[str, Path]:
 def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
     """Comparisons by the names of their places; a single one has no name."""
     from admmnet.experiments import Comparison
-    from admmnet.experiments.grid_file import WORDS, grids_of
+    from admmnet.experiments.grid import WORDS, grids_of
 
     words = {word: value for word in WORDS if (value := flags.pop(word)) not in (None, ())}
     for word, parse in (("algorithms", listed), ("epsilons", parse_epsilons), ("seeds", parse_seeds)):

@@ -247,7 +247,7 @@ def _learned(network: Network | str, found: tuple[list[Learned], bool] | None) -
 @out_flag("FILE", "file (default: standard output)", required=False)
 def export(run: Path, form: str, out: Path | None) -> None:
     """Write one row an event of every ledger."""
-    from admmnet.experiments.folder import csv_text
+    from admmnet.files import csv_text
     from admmnet.record.reader import read_run
 
     accounts = _accounts(read_run(run))

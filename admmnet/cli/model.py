@@ -80,7 +80,7 @@ def _errors_said(facts: dict[str, Any]) -> Iterator[str]:
 @out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **rows: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
-    from admmnet.experiments.folder import csv_text
+    from admmnet.files import csv_text
     from admmnet.predict.apply import NewData, read_model
     from admmnet.predict.apply import predict as predict_rows
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from admmnet.cli.flags import lines, notes, talks
-from admmnet.experiments.progress import Watch
+from admmnet.experiments import Watch
 from admmnet.record.format import count, seconds, size
 
 if TYPE_CHECKING:

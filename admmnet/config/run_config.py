@@ -270,8 +270,8 @@ def _as_in_file(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _edges(values: Mapping[str, Any]) -> dict[str, Any]:
     """Topology and number of agents of a graph."""
-    from admmnet.graph.checks import check_topology
     from admmnet.graph.files import EDGES
+    from admmnet.graph.simple import check_topology
 
     graph, agents = check_topology(values["topology"], "topology"), values.get("agents")
     if agents not in (None, len(graph)):

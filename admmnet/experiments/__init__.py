@@ -1,13 +1,4 @@
-"""Methods side by side: a grid of seeded runs over methods, epsilons and seeds (docs/compare.md).
-
-::
-
-    from admmnet.experiments import Comparison, compare
-
-    if __name__ == "__main__":  # the runs are spread over processes that import this file again
-        wanted = Comparison(algorithms=("pp-admm", "ipp-admm:published"), epsilons=(0.5, 1.0), out="runs/two")
-        print(compare(wanted).told["lines"])
-"""
+"""Methods side by side: a grid of seeded runs over methods, epsilons and seeds (docs/compare.md, "In Python")."""
 
 from __future__ import annotations
 
@@ -20,7 +11,24 @@ if TYPE_CHECKING:
     from admmnet.experiments.figures import CompareResult
     from admmnet.experiments.grid import Comparison
 
-__all__ = ["CompareResult", "Comparison", "compare"]
+__all__ = ["CompareResult", "Comparison", "Watch", "compare"]
+
+
+class Watch:
+    """Is told how work goes on, of phases and steps; does nothing unless overridden."""
+
+    def phase(self, name: str, total: int, done: int) -> None:
+        """``name`` begins: so many steps, of which some were done by earlier calls."""
+
+    def step(self, words: str) -> None:
+        """Another step of the phase has ended."""
+
+    def waiting(self) -> None:
+        """No step has ended for a while."""
+
+    def first(self, seconds: float, memory: int) -> None:
+        """The first step took so many seconds, in a process of at most so many bytes until then."""
+
 
 _HOMES = {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from admmnet.auditing.audit import LEAST_TRIALS, Drawn, draw, judge, readable
-from admmnet.auditing.evidence import World
-from admmnet.auditing.methods import Canary, MethodTrials, settings_for
+from admmnet.auditing.audit import LEAST_TRIALS, Drawn, World, draw, judge
+from admmnet.auditing.methods import Canary, MethodTrials
 from admmnet.auditing.steps import StepTrials
 from admmnet.errors import RequestError
-from admmnet.experiments.folder import begin, refuse_others
+from admmnet.experiments import Watch
 from admmnet.experiments.parsing import parse_entry
-from admmnet.experiments.pool import Call, Pool
-from admmnet.experiments.progress import Watch
+from admmnet.experiments.pool import Call, Pool, begin, refuse_others
 from admmnet.files import write_whole
 from admmnet.methods import METHODS
 from admmnet.version import __version__
@@ -32,29 +30,20 @@ PART = 250
 WORLDS: tuple[World, World] = (0, 1)
 
 
-class Subject(NamedTuple):
-    """What is run in a trial, as a process is told."""
-
-    algorithm: str
-    settings: tuple[tuple[str, Any], ...]
-    canary: Canary | None
-    records: int
+Runs = MethodTrials | StepTrials
 
 
 @lru_cache(maxsize=4)
-def runs_of(subject: Subject) -> MethodTrials | StepTrials:
-    """The method's trials, which all parts of a process share: a plan takes longer than a trial."""
-    config = settings_for({"algorithm": subject.algorithm, **dict(subject.settings)})
-    if METHODS[subject.algorithm].verb == "none":
-        return StepTrials(config, subject.canary, subject.records)
-    return MethodTrials(config, subject.canary, subject.records)
+def shared(runs: Runs) -> Runs:
+    """The same object for all parts of a process: a plan takes longer than a trial, and is never sent."""
+    return replace(runs)
 
 
-def trials_of(subject: Subject, seed: int, world: World, first: int, count: int) -> dict[str, Any]:
+def trials_of(runs: Runs, seed: int, world: World, first: int, count: int) -> dict[str, Any]:
     """Trials of one world, from ``first`` on."""
-    runs = runs_of(subject)
-    found = draw(runs, world, seed, range(first, first + count), float(runs.config.delta))
-    return {"scores": found.scores.tolist(), "proven": found.proven, "published": found.published}
+    own = shared(runs)
+    found = draw(own, world, seed, range(first, first + count), float(own.config.delta))
+    return found._asdict() | {"scores": found.scores.tolist()}
 
 
 def run_audit(
@@ -73,28 +62,13 @@ def run_audit(
 ) -> dict[str, Any]:
     """Make the trials that are missing, and read them, also where a bound exceeds what is proven.
 
-    What comes out does not depend on ``jobs``, the number of processes (by default as many as there are processors).
-    With more than one, a script must call this under ``if __name__ == "__main__"``. ``watch`` is told of progress.
-
-    Parameters
-    ----------
-    name : str
-        NAME[:METHOD[:ACCOUNTANT]], with its ``settings``.
-    out : str
-        Folder; the same call goes on with it, also with more ``trials``, which are those in each world.
-    seed : int
-        Of all trials.
-    confidence : float
-        Of either bound.
-    canary : {"mirror", "zeros"}, optional
-        What is in its place in world 0; by default what the proof is about.
-    records : int
-        n of the agent.
-
-    Returns
-    -------
-    dict
-        Figures as ``audit.json`` has them: those of ``Audit``, the relation of the proven one, what was asked for.
+    ``name`` is NAME[:METHOD[:ACCOUNTANT]], with its ``settings``. The same call goes on with the folder ``out``, also
+    with more ``trials``, which are those in each world; ``seed`` is of all trials. ``confidence`` is that of either
+    bound. ``canary`` is what stands in its place in world 0, by default what the proof is about; the agent has so many
+    ``records``. What comes out does not depend on ``jobs``, the number of processes (by default as many as there are
+    processors). With more than one, a script must call this under ``if __name__ == "__main__"``. ``watch`` is told of
+    progress. Returned are the figures that ``audit.json`` has: those of ``Audit``, the relation of the proven one, what
+    was asked for.
 
     Raises
     ------
@@ -109,21 +83,21 @@ def run_audit(
         raise RequestError(f"trials = {trials} is too few: at least {LEAST_TRIALS} a world")
     if not 0.0 < confidence < 1.0:
         raise RequestError(f"confidence = {confidence!r} is not allowed: it must lie between 0 and 1")
-    subject, folder = subject_of(name, settings, canary, records), Path(out)
-    runs = runs_of(subject)
-    words = json.loads(json.dumps({**subject._asdict(), **dict(subject.settings), "seed": seed}))
-    del words["settings"]
+    asked, folder = runs_of(name, settings, canary, records), Path(out)
+    words = {"algorithm": asked.algorithm, "canary": canary, "records": records, **dict(asked.settings), "seed": seed}
+    words = json.loads(json.dumps(words))
 
     def agree(about: dict[str, Any]) -> None:
         before = about["settings"]
         refuse_others(folder, ((word, before.get(word), words.get(word)) for word in sorted(before | words)))
 
-    trials_of(subject, seed, 1, 0, 1)  # what cannot be audited is refused before anything is written
+    runs = shared(asked)
+    trials_of(asked, seed, 1, 0, 1)  # what cannot be audited is refused before anything is written
     with Pool(jobs, watch, executor) as pool:
         begin(folder / FILE, agree)
         about = {"admmnet": __version__, "settings": words, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
-        both = _all(pool, folder, subject, seed, trials)
+        both = _all(pool, folder, asked, seed, trials)
         audit = judge(runs.name, runs.reading, *both, float(runs.config.delta), confidence)
         best = max(audit.lower, audit.lower_gaussian or 0.0)
         result = asdict(audit) | {
@@ -138,33 +112,30 @@ def run_audit(
         return result
 
 
-def subject_of(name: str, settings: Mapping[str, Any], canary: Canary | None, records: int) -> Subject:
+def runs_of(name: str, settings: Mapping[str, Any], canary: Canary | None, records: int) -> Runs:
     """What the words mean; RequestError if they are wrong."""
     if not 20 <= records <= 10**6:
         raise RequestError(f"records = {records} is not allowed: it must lie in [20, 1e+06]")
     entry = parse_entry(name, "NAME")
-    if not (entry.private and METHODS[entry.algorithm].covered):
+    method = METHODS[entry.algorithm]
+    if not (entry.private and method.covered):
         raise RequestError(f"{entry.algorithm} has no proven privacy, and so nothing to audit: name a method that has")
     forms = {"method": entry.method, "accountant": entry.accountant}
-    return Subject(entry.algorithm, tuple(sorted((dict(settings) | forms).items())), canary, records)
+    kind = StepTrials if method.verb == "none" else MethodTrials
+    return kind(entry.algorithm, tuple(sorted((dict(settings) | forms).items())), canary, records)
 
 
-def _all(pool: Pool, folder: Path, subject: Subject, seed: int, trials: int) -> tuple[Drawn, Drawn]:
+def _all(pool: Pool, folder: Path, runs: Runs, seed: int, trials: int) -> tuple[Drawn, Drawn]:
     calls = {}
     for first in range(0, trials, PART):
         count = min(PART, trials - first)
         for world in WORLDS:
             words = f"world {world}, trials {first} to {first + count - 1}"
-            calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (subject, seed, world, first, count))
+            calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (runs, seed, world, first, count))
     found = pool.kept(folder / TRIALS, "trials", calls)
 
     def joined(world: World) -> Drawn:
-        parts = (part for name, part in found.items() if name.startswith(f"{world}-"))
-        return Drawn.joined(
-            [
-                Drawn(readable(subject.algorithm, np.array(part["scores"])), part["proven"], part["published"])
-                for part in parts
-            ]
-        )
+        parts = [part for name, part in found.items() if name.startswith(f"{world}-")]
+        return Drawn.joined([Drawn(np.array(part["scores"]), part["proven"], part["published"]) for part in parts])
 
     return joined(0), joined(1)

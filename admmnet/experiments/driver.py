@@ -8,23 +8,19 @@ import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from admmnet.config.run_config import with_delta
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, facts_of, line_of, over, row_of
-from admmnet.experiments.folder import begin, csv_text
+from admmnet.experiments import Watch
+from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, line_of, over, picture_of, row_of
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
-from admmnet.experiments.holdout import Reader
 from admmnet.experiments.parsing import Values, said
-from admmnet.experiments.picture import picture_of
-from admmnet.experiments.pool import Call, Pool, at
-from admmnet.experiments.progress import Watch
-from admmnet.experiments.tasks import cost, counted, run_cell
-from admmnet.files import load_json, refusing, write_whole
+from admmnet.experiments.pool import Call, Pool, at, begin
+from admmnet.experiments.tasks import Reader, cost, counted, run_cell
+from admmnet.files import csv_text, load_json, refusing, write_whole
 from admmnet.record.folder import FILES, MANIFEST, is_held
 from admmnet.report.figure import check_file, drawn
 
@@ -68,16 +64,26 @@ def compare(
 
 def made(pool: Pool, comparison: Comparison, part: tuple[int, int] = WHOLE, read: Reader | None = None) -> Session:
     """Run what is missing of a comparison; ``read`` brings records in place of the settings', and is picklable."""
-    session = Session(Grid(comparison), pool, read)
-    session.choose_delta()
-    begin(session.folder / FILE, session.agree)
+    grid = Grid(comparison)
+    session = Session(grid, pool, read)
+    splits = grid.data_seeds if grid.delta is None else grid.data_seeds[:1]
+    samples = [grid.sample.changed(data_seed=seed) for seed in splits]
+    counts = session.answers([Call("the data", counted, (read, one)) for one in samples])
+    if grid.delta is None:  # one for all methods, by the smallest agent's records
+        every = [sum(own) if grid.pooled else min(own) for own in counts]
+        grid.delta = float(with_delta(grid.sample.sections.method, every).delta)
+    begin(session.folder / FILE, lambda then: grid.agree(then["settings"]))
     session.note()
-    pieces = session.grid.pieces(part)
+    pieces = grid.pieces(part)
+    cases = dict.fromkeys(case for case, _ in pieces)
     try:
-        if trials := session.trials(pieces):
+        if trials := [cell for case in cases if grid.tuned(case.entry) for cell in grid.trials(case)]:
             session.complete("trials", trials)
             session.choose()
-        session.complete("runs", session.runs(pieces))
+        for case in cases:
+            if grid.tried(case) and not session.chosen(case):
+                session.failed[case.words] = RunError("not run, because trials of it failed")
+        session.complete("runs", sorted(session.runs(pieces), key=lambda cell: cell.seed))
     finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
         session.table()
     return session
@@ -112,25 +118,13 @@ class Session:
         self.choices: dict[Case, Choice] = {}
         self.failed: dict[str, AdmmnetError] = {}
 
-    def choose_delta(self) -> None:
-        """Read the data, and choose delta where it is open: one for all methods, by the smallest agent's records."""
-        grid = self.grid
-        counts = self.answers([Call("the data", counted, (self.read, one)) for one in grid.samples()])
-        if grid.delta is None:
-            every = [sum(own) if grid.pooled else min(own) for own in counts]
-            grid.delta = float(with_delta(grid.sample.sections.method, every).delta)
-
-    def agree(self, content: dict[str, Any]) -> None:
-        """Refuse a folder that was made with other words."""
-        self.grid.agree(content["settings"])
-
     def answers(self, tasks: Sequence[Call]) -> list[Any]:
         """Answers of all tasks in their order; the first refusal is raised."""
-        answers = dict(self.pool.run(tasks))
-        for number in range(len(tasks)):
-            if isinstance(answers[number], AdmmnetError):
-                raise answers[number]
-        return [answers[number] for number in range(len(tasks))]
+        answers = [answer for _, answer in sorted(self.pool.run(tasks), key=lambda found: found[0])]
+        for answer in answers:
+            if isinstance(answer, AdmmnetError):
+                raise answer
+        return answers
 
     def note(self, **found: Any) -> None:
         """Write compare.json: it is the first file in the folder."""
@@ -159,24 +153,16 @@ class Session:
             elif isinstance(answer, AdmmnetError):
                 self.grid.refuse(cell.case, cell.values, at(cell.words, answer))
 
-    def trials(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
-        """Trials of these pieces."""
-        tuned = dict.fromkeys(case for case, _ in pieces if self.grid.tuned(case.entry))
-        return [cell for case in tuned for cell in self.grid.trials(case)]
+    def chosen(self, case: Case) -> list[Values]:
+        """Settings that the runs of a case have; none while they are not known, or where none is possible."""
+        if not self.grid.tuned(case.entry):
+            return self.grid.tried(case)
+        return [self.choices[case].values] if case in self.choices else []
 
     def runs(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
-        """Runs of these pieces, seeds outermost."""
-        for case, _ in pieces:
-            if self.grid.tried(case) and not self.known(case):
-                self.failed[case.words] = RunError("not run, because trials of it failed")
-        cells = [replace(own, seed=seed) for case, seeds in pieces for own in self.known(case) for seed in seeds]
-        return sorted(cells, key=lambda cell: cell.seed)
-
-    def known(self, case: Case) -> list[Cell]:
-        """A cell of a case with the settings that its runs have; none while they are not known."""
-        if not self.grid.tuned(case.entry):
-            return [Cell(case, 0, values) for values in self.grid.tried(case)]
-        return [Cell(case, 0, self.choices[case].values)] if case in self.choices else []
+        """Runs of these pieces whose settings are known."""
+        known = ((case, seeds, values) for case, seeds in pieces for values in self.chosen(case))
+        return [Cell(case, seed, values) for case, seeds, values in known for seed in seeds]
 
     def choose(self) -> None:
         """Choose for each tuned case what has the least mean validation error; of equals the first."""
@@ -205,11 +191,10 @@ class Session:
 
     def table(self) -> dict[Cell, dict[str, Any]]:
         """Summaries of all runs that are there, in the order of the words; compare.csv has them, too."""
-        order = {entry: number for number, entry in enumerate(self.grid.entries)}
-        cells = [
-            replace(own, seed=seed) for case, seeds in self.grid.pieces() for own in self.known(case) for seed in seeds
-        ]
-        cells.sort(key=lambda cell: (order[cell.case.entry], cell.case.epsilon or 0.0, cell.seed))
+        cells = sorted(
+            self.runs(self.grid.pieces()),
+            key=lambda cell: (self.grid.entries.index(cell.case.entry), cell.case.epsilon or 0.0, cell.seed),
+        )
         found = {cell: summary for cell in cells if (summary := self.summary(cell)) is not None}
         rows = (row_of(cell, summary).values() for cell, summary in found.items())
         write_whole({self.folder / "compare.csv": csv_text(COLUMNS, rows).encode()})
@@ -223,10 +208,13 @@ class Session:
             raise (grid.first_refusal() if grid.refused else RequestError(f"no run in {self.folder} has finished"))
         rows = {cell: row_of(cell, summary) for cell, summary in found.items()}
         places = dict.fromkeys(cell.case[:2] for cell in rows)
-        splits: dict[int, list[dict[str, Any]]] = {}
-        for cell, summary in found.items():
-            splits.setdefault(cell.case.data_seed, []).append(summary)
-        data = [facts_of(own, seed) for seed, own in sorted(splits.items())]
+        data = []
+        for seed in sorted({cell.case.data_seed for cell in found}):  # of a split by a run on the network, if any is
+            own = [summary for cell, summary in found.items() if cell.case.data_seed == seed]
+            first = max(own, key=lambda summary: summary["agents"] > 1)
+            held = first["references"]
+            facts = {"larger_class": held.get("larger_class", held.get("mean")), "pooled": held["pooled"]}
+            data.append({"data_seed": seed, "agents": first["agents"], **first["data"], **facts})
         refused = [
             {"name": entry.text, "epsilon": epsilon, "reason": str(next(iter(reasons.values())))}
             for (entry, epsilon), reasons in grid.refused.items()

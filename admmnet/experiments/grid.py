@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from admmnet.config.modes import check_comparable
 from admmnet.config.run_config import RunConfig, find_setting
+from admmnet.config.toml import values_of
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.experiments.folder import refuse_others, sums_of
-from admmnet.experiments.parsing import REASONS, Entry, Values, having, parse_entries, parse_tune, said, short
+from admmnet.experiments.parsing import (
+    REASONS,
+    Entry,
+    Values,
+    having,
+    named_once,
+    parse_entry,
+    parse_seeds,
+    parse_tune,
+    said,
+    short,
+)
+from admmnet.experiments.pool import refuse_others, sums_of
 from admmnet.version import __version__
 
 TRIAL_SEEDS = 1_000_000
@@ -24,25 +38,12 @@ TRIAL_SEEDS = 1_000_000
 class Comparison:
     """What is to be compared.
 
-    Attributes
-    ----------
-    algorithms : sequence of str
-        Each NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT; the method is ``proven`` and the accountant the
-        method's unless said. Baselines, too.
-    epsilons : sequence of float
-        Budgets epsilon; ``admm``, ``sdca`` and ``sgd`` have none and run once a seed.
-    seeds : sequence of int
-        One run each.
-    out : str
-        Folder of the comparison.
-    settings : mapping
-        Further settings of ``RunConfig``, the same for all methods that have them.
-    resplit : bool
-        Whether every seed also draws its own test set and shards: the data seed is the seed.
-    tune : sequence of str
-        Settings to try, as ``eta=0.1:1,rounds=6:12`` or ``ipp-admm.eta=0.1:1``.
-    tune_seeds : int
-        Trials of every combination.
+    ``algorithms`` are each NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, baselines, too; the method is ``proven`` and
+    the accountant the method's unless said. ``epsilons`` are budgets; ``admm``, ``sdca`` and ``sgd`` have none and run
+    once a seed. Each of the ``seeds`` is a run; with ``resplit`` it also draws its own test set and shards, as the data
+    seed. ``out`` is the folder, ``settings`` are further ones of ``RunConfig``, the same for all methods that have
+    them. ``tune`` are settings to try, as ``eta=0.1:1,rounds=6:12`` or ``ipp-admm.eta=0.1:1``, with ``tune_seeds``
+    trials of every combination.
     """
 
     algorithms: Sequence[str]
@@ -108,12 +109,22 @@ class Grid:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison, self.folder = comparison, Path(comparison.out)
-        self._refuse_own(comparison.settings)
-        self.entries = parse_entries(comparison.algorithms)
-        self.epsilons = _distinct("epsilons", map(float, comparison.epsilons))
-        self.seeds = _distinct("seeds", comparison.seeds)
-        self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
-        self._check_tuning()
+        settings, tune_seeds = comparison.settings, comparison.tune_seeds
+        for name in sorted(settings.keys() & REASONS.keys()):
+            if name != "transport" or settings[name] not in ("auto", "local"):
+                raise RequestError(f"{name} = {settings[name]!r} does not go with compare: {REASONS[name]}")
+        if comparison.resplit and "data_seed" in settings:
+            raise RequestError("--resplit and --data-seed exclude each other: with the first every seed splits anew")
+        self.entries = named_once("algorithms", map(parse_entry, comparison.algorithms))
+        self.epsilons = tuple(sorted(named_once("epsilons", map(float, comparison.epsilons))))
+        self.seeds = tuple(sorted(named_once("seeds", comparison.seeds)))
+        self.candidates = parse_tune(comparison.tune, self.entries, settings)
+        if tune_seeds < 1:
+            raise RequestError(f"--tune-seeds {tune_seeds} is not allowed: it must be a whole number, at least 1")
+        if any(map(self.tuned, self.entries)) and self.seeds[-1] >= TRIAL_SEEDS:
+            raise RequestError(
+                f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
+            )
         self.delta: float | None = None
         self.refused: dict[tuple[Entry, float | None], dict[Values, AdmmnetError]] = {}
         self.fixed: dict[str, str] = {}
@@ -130,23 +141,6 @@ class Grid:
         check_comparable(self.sample.request, self.sample.sections.run)
         self.pooled = any(config.baseline for config in configs)
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
-
-    def _refuse_own(self, settings: Mapping[str, Any]) -> None:
-        for name in sorted(settings.keys() & REASONS.keys()):
-            if name == "transport" and settings[name] in ("auto", "local"):
-                continue
-            raise RequestError(f"{name} = {settings[name]!r} does not go with compare: {REASONS[name]}")
-        if self.comparison.resplit and "data_seed" in settings:
-            raise RequestError("--resplit and --data-seed exclude each other: with the first every seed splits anew")
-
-    def _check_tuning(self) -> None:
-        count = self.comparison.tune_seeds
-        if count < 1:
-            raise RequestError(f"--tune-seeds {count} is not allowed: it must be a whole number, at least 1")
-        if any(self.tuned(entry) for entry in self.entries) and self.seeds[-1] >= TRIAL_SEEDS:
-            raise RequestError(
-                f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
-            )
 
     def refuse(self, case: Case, values: Values, error: AdmmnetError) -> None:
         """Leave a combination out, on all splits."""
@@ -236,11 +230,6 @@ class Grid:
             tried = f" with {said(cell.values)}" if cell.values else ""
             raise RequestError(f"{cell.case.words}{tried}: {error}") from None
 
-    def samples(self) -> list[RunConfig]:
-        """Settings of a run on each split by which delta is chosen; of one split where it is not."""
-        seeds = self.data_seeds if self.delta is None else self.data_seeds[:1]
-        return [self.sample.changed(data_seed=seed) for seed in seeds]
-
 
 def _default(name: str) -> Any:
     try:
@@ -249,12 +238,50 @@ def _default(name: str) -> Any:
         return None
 
 
-def _distinct(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
-    seen: set[Any] = set()
-    for value in values:
-        if value in seen:
-            raise RequestError(f"--{name} names {short(value)} twice: every one once")
-        seen.add(value)
-    if not seen:
-        raise RequestError(f"--{name} names nothing: give at least one")
-    return tuple(sorted(seen))
+# a grid as a TOML file (docs/compare.md, "A grid in a file"): [compare] has its lists, the tables of a run hold for all
+# runs, and each [[place]] says what is different there
+
+WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
+"""Keys of [compare] and of a place beside its name: what ``Comparison`` has of the same names."""
+
+
+def grids_of(
+    tables: dict[str, Any], path: Path, words: Mapping[str, Any], settings: Mapping[str, Any], out: str
+) -> dict[str, Comparison]:
+    """Comparisons by the names of their places; without places a single one, whose name is empty.
+
+    A place that says ``vary.SETTING = [...]`` is one for each value, with that in its name. ``words`` and ``settings``
+    hold for all of them, in place of what the tables of the file say.
+
+    RequestError if the file is no such file, or a place has no name or the name of another one.
+    """
+    common, places = tables.pop("compare", {}), tables.pop("place", [{"name": ""}])
+    if not (isinstance(common, dict) and isinstance(places, list) and all(isinstance(one, dict) for one in places)):
+        raise RequestError(f"{path}: compare must be a table, [compare], and every place one, [[place]]")
+    found: dict[str, Comparison] = {}
+    varied: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    for one in places:
+        vary = one.pop("vary", {})
+        lists: list[Any] = list(vary.values()) if isinstance(vary, dict) else [None]
+        if not all(isinstance(values, list) and values for values in lists):
+            raise RequestError(f"{path}: vary = {vary!r:.60} is not allowed: give lists, vary.SETTING = [...]")
+        if vary and not one.get("name"):
+            raise RequestError(f"{path}: a place that varies a setting has no name: give it one")
+        varied += [(dict(one), dict(zip(vary, values, strict=True))) for values in product(*lists)]
+    for place, values in varied:
+        name, folder = place.pop("name", None), ""
+        name = "; ".join([str(name), *(f"{key}={value}" for key, value in values.items())]) if values else name
+        if len(places) > 1 or name != "":
+            folder = re.sub(r"[^\w.+-]+", "-", str(name or ""))
+            if not folder or str(Path(out, folder)) in (one.out for one in found.values()):
+                raise RequestError(f"{path}: a place with name = {name!r} is not allowed: give each one of its own")
+        own = common | {word: place.pop(word) for word in WORDS if word in place} | dict(words)
+        if unknown := [word for word in own if word not in WORDS]:
+            raise RequestError(f"{path}: unknown key {unknown[0]} in [compare]; keys: {', '.join(WORDS)}")
+        if "algorithms" not in own:
+            raise RequestError(f"{path} names no methods: say algorithms = [NAME, ...] in [compare], or --algorithms")
+        if isinstance(own.get("seeds"), str):
+            own["seeds"] = parse_seeds(own["seeds"])
+        settled = values_of(tables, path) | values_of(place, path) | values | dict(settings)
+        found[name] = Comparison(**own, settings=settled, out=str(Path(out, folder)))
+    return found

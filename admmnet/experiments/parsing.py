@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
@@ -14,8 +16,6 @@ from admmnet.methods import METHODS
 Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
-PROCESSES = tuple(name for name, own in known_settings().items() if own.about.resume and name != "measure_every")
-"""Settings that say how agents are run, and change no vector."""
 REASONS = {
     "algorithm": "name the methods with --algorithms",
     "method": "write it behind the method's name, as in --algorithms pp-admm:published",
@@ -29,7 +29,10 @@ REASONS = {
     "no_test": "it counts errors on test records",
     "private": "a comparison is a simulation: its figures depend on the records",
     "out": "name the comparison's folder with -o",
-    **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
+    **dict.fromkeys(  # how agents are run, which changes no vector
+        (name for name, own in known_settings().items() if own.about.resume and name != "measure_every"),
+        "every run is simulated in one process, which gives the same vectors",
+    ),
     "resume": "the same call of compare goes on where it stopped",
     "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
 }
@@ -62,6 +65,9 @@ class Entry:
         tail = [self.method] if self.accountant == self.method else [self.method, self.accountant]
         return ":".join([self.algorithm, *tail])
 
+    def __str__(self) -> str:
+        return self.text
+
 
 def listed(text: str) -> list[str]:
     """Parts between commas, stripped."""
@@ -73,18 +79,14 @@ def parse_entry(text: str, flag: str = "--algorithms") -> Entry:
 
     RequestError if it is of another form or the name is unknown.
     """
-    name, rest = text, list[str]()
-    while name.rpartition(":")[2] in ("proven", "published"):
-        name, _, last = name.rpartition(":")
-        rest.insert(0, last)
+    rest = re.findall(":(proven|published)(?=:|$)", text)
+    name = text.removesuffix("".join(f":{form}" for form in rest))
     try:
         method = METHODS[name]
     except RequestError as error:
         known, _, form = name.partition(":")
-        if known in METHODS:
-            error.args = (f"{flag} {text!r} is not allowed: {form!r} must be proven or published",)
-        else:
-            error.args = (f"{flag} {text!r} is not allowed: {error}",)
+        why = f"{form!r} must be proven or published" if known in METHODS else error
+        error.args = (f"{flag} {text!r} is not allowed: {why}",)
         raise
     if len(rest) > 2:
         raise RequestError(f"{flag} {text!r} is not allowed: it must be NAME:METHOD:ACCOUNTANT at most")
@@ -96,15 +98,19 @@ def parse_entry(text: str, flag: str = "--algorithms") -> Entry:
     return Entry(name, form, rest[1] if len(rest) == 2 else form)
 
 
-def parse_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Return the entries in their order; RequestError if there is none, or one comes twice."""
-    entries = [parse_entry(text) for text in texts]
-    if not entries:
-        raise RequestError("--algorithms names no method: give some, as in pp-admm,ipp-admm")
-    for number, entry in enumerate(entries):
-        if entry in entries[:number]:
-            raise RequestError(f"--algorithms names {entry.text} twice: every method once")
-    return tuple(entries)
+Some = TypeVar("Some")
+
+
+def named_once(name: str, values: Iterable[Some]) -> tuple[Some, ...]:
+    """Return the values of a flag; RequestError if there is none, or one comes twice."""
+    found: dict[Some, None] = {}
+    for value in values:
+        if value in found:
+            raise RequestError(f"--{name} names {short(value)} twice: every one once")
+        found[value] = None
+    if not found:
+        raise RequestError(f"--{name} names nothing: give at least one")
+    return tuple(found)
 
 
 def parse_epsilons(text: str) -> tuple[float, ...]:
@@ -116,13 +122,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """Return the seeds of ``A:B``, B excluded, or of ``0,3,5``; RequestError for anything else."""
     ends = text.split(":")
     seeds: Sequence[int] = ()
-    try:
-        if len(ends) == 2:
-            seeds = range(int(ends[0]), int(ends[1]))
-        elif len(ends) == 1:
-            seeds = [int(part) for part in listed(text)]
-    except ValueError:
-        seeds = ()
+    with suppress(ValueError):
+        seeds = range(*map(int, ends)) if len(ends) == 2 else [int(part) for part in listed(text)]
     if len(seeds) > MOST_SEEDS:
         raise RequestError(f"--seeds {text} names {len(seeds)} seeds, the most are {MOST_SEEDS}")
     if not seeds or min(seeds) < 0:
@@ -185,9 +186,6 @@ def _products(
     lists = having(common, entry, entries) | own
     for values in product(*lists.values()):
         yield tuple(zip(lists, values, strict=True))
-
-
-Some = TypeVar("Some")
 
 
 def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -> dict[str, Some]:

@@ -1,4 +1,7 @@
-"""Tasks over any ``concurrent.futures`` engine: processes of this machine, ranks of mpirun, or what a caller brings."""
+"""Tasks over any ``concurrent.futures`` engine: processes of this machine, ranks of mpirun, or what a caller brings.
+
+They write into a folder, which an earlier call may have begun.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,24 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from glob import escape, glob
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
-from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
+from admmnet.data.settings import AGENT
 from admmnet.errors import AdmmnetError, RequestError, RunError, kind_of
-from admmnet.experiments.folder import sums_of
-from admmnet.experiments.holdout import forget
-from admmnet.experiments.progress import Watch
-from admmnet.files import refusing, write_whole
+from admmnet.experiments import Watch
+from admmnet.experiments.tasks import forget
+from admmnet.files import load_json, refusing, write_whole
+from admmnet.record.folder import sha256
 from admmnet.transport.collective import describe_error
 from admmnet.version import __version__
 
@@ -40,6 +44,43 @@ PATIENCE = 5.0
 """Seconds after which the watch is told that no task has ended."""
 _NAME = [""]
 """Name of the pool that this process works for."""
+
+
+def begin(path: Path, check: Callable[[dict[str, Any]], None]) -> None:
+    """Make the folder of a JSON file in which calls say what they make, and ``check`` what an earlier one has said.
+
+    RequestError if it cannot be made, holds something else, or the file is damaged.
+    """
+    folder, another = path.parent, "name another one with -o"
+    with refusing(f"make the folder {folder}", f"; {another}"):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        content: dict[str, Any] = load_json(path.read_bytes())
+        check(content)
+    except FileNotFoundError:
+        if not all(found.name.startswith(f".{path.name}") for found in folder.iterdir()):
+            raise RequestError(f"the folder {folder} is not empty and holds no {path.name}: {another}") from None
+    except RequestError:  # is a ValueError, too
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RequestError(f"cannot read {path}: {error}; name another folder with -o") from None
+
+
+def sums_of(names: Iterable[str]) -> list[list[str]]:
+    """Name and sha256 of every file that texts of settings name: a path, also with ``{agent}``, or KIND:FILE."""
+    texts = [text for name in names for text in (name, name.partition(":")[2]) if text]
+    found = [path for text in texts for path in map(Path, sorted(glob("*".join(map(escape, text.split(AGENT))))))]
+    return [[path.name, sha256(path)] for path in found if path.is_file()]
+
+
+def refuse_others(folder: Path | str, pairs: Iterable[tuple[str, Any, Any]]) -> None:
+    """Refuse to go on with a folder of which a setting was another one; pairs are a name, the value then, and now."""
+    for name, before, now in pairs:
+        if before != now:
+            raise RequestError(
+                f"{folder} was made with other settings: {name} was {json.dumps(before)}, this call has "
+                f"{json.dumps(now)}; repeat the call with the former, or name another folder with -o"
+            )
 
 
 @dataclass(frozen=True)
@@ -79,10 +120,10 @@ class Pool:
     def __init__(self, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None) -> None:
         if jobs is not None and jobs < 1:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
-        self.jobs, self._watch = jobs or processors(), watch or Watch()
-        self._executor, self._own = executor, ExitStack()
+        mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        self.jobs, self._watch = jobs or mine or 1, watch or Watch()
+        self._executor, self._own = executor, list[ProcessPoolExecutor]()
         self._name, self._first = uuid4().hex, True
-        self._processes: ProcessPoolExecutor | None = None
         self._waiting: dict[Future[Any], int] = {}
 
     def run(self, tasks: Sequence[Call], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
@@ -107,7 +148,12 @@ class Pool:
         Made again is what is damaged, or was asked otherwise, of other files, or of another version. What failed is
         raised, the first of all, once all others have ended.
         """
-        found = {name: _read(folder / f"{name}.json", call) for name, call in calls.items()}
+        found: dict[str, Any] = dict.fromkeys(calls)
+        for name, call in calls.items():
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                content = json.loads((folder / f"{name}.json").read_bytes())
+                if content["digest"] == call.digest(json.dumps(content["answer"])):
+                    found[name] = content["answer"]
         missing = [name for name, answer in found.items() if answer is None]
         with refusing(f"make the folder {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -127,9 +173,10 @@ class Pool:
 
     def _spread(self, tasks: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         if self._executor is None:
-            self._executor = self._processes = self._own.enter_context(_processes(self.jobs))
+            self._executor = _processes(self.jobs)
+            self._own.append(self._executor)
         # own processes get a task each at a time: a lost one is known by what was at work
-        most = self.jobs if self._processes is not None else len(tasks)
+        most = self.jobs if self._own else len(tasks)
         told, left = time.monotonic(), iter(enumerate(tasks))
         with _held() as interrupted:
             try:
@@ -156,21 +203,18 @@ class Pool:
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._processes is None:
-            for future in self._waiting:
-                future.cancel()
-        elif kind is not None:
-            self._own.pop_all()  # waits for no task
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None:
             self._end()
-        self._own.close()
+        for future in () if self._own else self._waiting:
+            future.cancel()
+        for own in self._own:
+            own.shutdown(wait=kind is None)  # after an error no task is waited for
         forget()
 
     def _end(self) -> None:
         """End the own processes, also one that the executor was starting when it broke, and would wait for."""
-        mine = [] if self._processes is None else list((self._processes._processes or {}).values())
+        mine = [process for own in self._own for process in (own._processes or {}).values()]
         for process in mine:
             process.kill()
         for process in mine:
@@ -189,21 +233,6 @@ def _held() -> Iterator[list[int]]:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _read(path: Path, call: Call) -> Any:
-    """Answer of a call in a file, None where there is none, or none of this call."""
-    try:
-        content = json.loads(path.read_bytes())
-        answer = content["answer"]
-        return answer if content["digest"] == call.digest(json.dumps(answer)) else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:

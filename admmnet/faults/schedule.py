@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from admmnet.errors import RequestError, short
 from admmnet.graph import network_of
-from admmnet.graph.checks import Collector
 from admmnet.graph.files import fields_of, listed, paired, text_of
-from admmnet.graph.simple import Graph
+from admmnet.graph.simple import Collector, Graph
 
 SEED_STEP = 1000
 """Between the seeds of random graphs of two lines; a spec tries at most as many seeds."""

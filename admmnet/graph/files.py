@@ -18,20 +18,13 @@ from msgspec import Struct, convert
 from admmnet.errors import RequestError, short
 from admmnet.files import drafted, load_json
 from admmnet.form_errors import said
-from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
-from admmnet.graph.simple import Graph
+from admmnet.graph.simple import DIRECTED, MULTIGRAPH, Collector, Graph, check_topology
 
 if TYPE_CHECKING:
     import networkx as nx
 
 EDGES = "edges:"
-"""Start of a topology that lists its edges."""
-
-
-def looks_like_file(source: str) -> bool:
-    """Whether a topology is meant as a file: it has a suffix of ours, or it exists."""
-    # os.path.exists takes any text, unlike Path.exists
-    return Path(source).suffix.lower() in _FORMATS or os.path.exists(source)
+"""Start of a topology that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
 
 
 def read_topology(path: Path) -> Graph:
@@ -50,11 +43,6 @@ def text_of(path: Path) -> str:
         raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise RequestError(f"{path}: cannot be read: not UTF-8 text at byte {error.start}") from None
-
-
-def read_edges(text: str) -> Graph:
-    """Network that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
-    return paired(text.removeprefix(EDGES).split(","), "topology edges").graph()
 
 
 def paired(edges: Iterable[str], source: str) -> Collector:

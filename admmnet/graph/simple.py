@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
+
+from admmnet.errors import RequestError, short
 
 
 class Graph:
@@ -41,10 +44,6 @@ class Graph:
         """Neighbours, ascending."""
         return self._around[agent]
 
-    def has_edge(self, i: int, j: int) -> bool:
-        """Whether two agents are neighbours."""
-        return i in self and j in self._around[i]
-
     def degree(self, agent: int) -> int:
         """Number of neighbours."""
         return len(self._around[agent])
@@ -78,3 +77,123 @@ def parts_of(graph: Graph, among: Collection[int] | None = None) -> list[set[int
                 part.update(front)
             found.append(part)
     return found
+
+
+# what makes a graph a network: simple, undirected, connected, its agents numbered 0..N-1
+
+MAX_NODES = 1_000_000
+"""Most agents a network may have."""
+MAX_EDGES = 10_000_000
+"""Most edges a network may have: a Python graph of that size takes several gigabytes."""
+
+RENUMBER = "networkx.convert_node_labels_to_integers(graph) numbers them"
+DIRECTED = "directed graph; agents exchange both ways, give an undirected one"
+MULTIGRAPH = "multigraph: parallel edges mean nothing here; list every edge once, in one direction"
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+
+
+class Collector:
+    """Takes the agents and edges of one source in any order and refuses what is not a network.
+
+    Every method raises `RequestError` naming the source and, where the format has lines, the line.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines: dict[int, int] = {}  # agent -> line of its first mention, 0 without lines
+        self._edges: dict[tuple[int, int], int] = {}
+
+    def fault(self, message: str, line: int = 0) -> RequestError:
+        """Error about the source, at a line if there is one."""
+        return RequestError(f"{self._source}, line {line}: {message}" if line else f"{self._source}: {message}")
+
+    def agent(self, label: object, line: int = 0) -> int:
+        """Take one agent by its label, an int or its decimal digits, and return its number."""
+        number = _number(label)
+        if number is None:
+            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; {RENUMBER}", line)
+        if number >= MAX_NODES:
+            raise self.fault(f"agent {short(label)} is beyond the limit of {MAX_NODES:,} agents", line)
+        self._lines.setdefault(number, line)
+        return number
+
+    def edge(self, first: object, second: object, line: int = 0) -> None:
+        """Take one undirected edge, once."""
+        i, j = self.agent(first, line), self.agent(second, line)
+        if i == j:
+            raise self.fault(f"self-loop {i}-{j}; an agent is never its own neighbour, remove it", line)
+        key = (i, j) if i < j else (j, i)
+        if key in self._edges:
+            before = self._edges[key]
+            where = f"line {before} has it already" if before else "it is listed twice"
+            raise self.fault(f"parallel edge {i}-{j}: {where}; list every edge once, in one direction", line)
+        if len(self._edges) >= MAX_EDGES:
+            raise self.fault(f"more than {MAX_EDGES:,} edges; choose a sparser graph", line)
+        self._edges[key] = line
+
+    @property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """All that were taken, (lower, higher), in sorted order."""
+        return tuple(sorted(self._edges))
+
+    def graph(self) -> Graph:
+        """Network of all that was taken, with its nodes and edges in sorted order."""
+        count = len(self._lines)
+        if count < 2:
+            raise self.fault(f"a network needs at least 2 agents, got {count}")
+        largest = max(self._lines)
+        if largest != count - 1:
+            missing = next(number for number in range(count) if number not in self._lines)
+            raise self.fault(
+                f"agents are numbered 0..N-1 without gaps, but there is {largest} and no {missing}; "
+                + ("subtract 1 from every number" if missing == 0 and largest == count else "renumber the agents"),
+                self._lines[largest],
+            )
+        graph = Graph(count, self._edges)
+        parts = parts_of(graph)
+        if len(parts) > 1:
+            shown = ", ".join(_members(part) for part in parts[:3]) + (", ..." if len(parts) > 3 else "")
+            raise self.fault(f"not connected, it has {len(parts)} parts: {shown}; add edges that join them")
+        return graph
+
+
+def check_topology(graph: Any, name: str = "graph") -> Graph:
+    """Network of a networkx graph on 0..N-1 (ints or decimal strings), or the network that it is already.
+
+    A RequestError, which calls it `name`, says why it is no network.
+    """
+    if isinstance(graph, Graph):
+        return graph
+    import networkx as nx
+
+    collector = Collector(name)
+    if not isinstance(graph, nx.Graph):
+        hint = ""
+        if hasattr(graph, "shape"):
+            hint = "; where A equals its transpose, networkx.from_numpy_array(A) makes one of the matrix"
+        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph{hint}")
+    if graph.is_directed():
+        raise collector.fault(DIRECTED)
+    if graph.is_multigraph():
+        raise collector.fault(MULTIGRAPH)
+    if len({collector.agent(label) for label in graph}) < len(graph):
+        raise collector.fault("two nodes have the same number; give every agent its own")
+    for first, second in graph.edges():
+        collector.edge(first, second)
+    return collector.graph()
+
+
+def _number(label: object) -> int | None:
+    if isinstance(label, str):
+        # ten digits are beyond the limit already; longer ones need not be converted
+        return int(label[:10]) if _NUMBER.fullmatch(label) else None
+    if isinstance(label, bool) or not hasattr(label, "__index__"):
+        return None
+    number: int = label.__index__()
+    return number if number >= 0 else None
+
+
+def _members(part: Collection[int]) -> str:
+    some = [*map(str, sorted(part)[:4]), f"... {len(part)} agents"] if len(part) > 6 else map(str, sorted(part))
+    return "{" + ", ".join(some) + "}"

@@ -11,8 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from admmnet.errors import RequestError, short
-from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
-from admmnet.graph.simple import Graph, parts_of
+from admmnet.graph.simple import MAX_EDGES, MAX_NODES, Graph, check_topology, parts_of
 from admmnet.registry import Registry, closest
 
 FAST_ABOVE = 1000

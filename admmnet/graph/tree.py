@@ -38,34 +38,25 @@ class Tree(Struct, frozen=True, eq=False, dict=True):
         inside = np.array(self.agents)
         return np.asarray(inside[inside != self.root])
 
-    @cached_property
-    def _walk(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Agents as a walk meets them that finishes every branch, the places they have there, the sizes of branches."""
-        places, sizes = np.full(len(self.parent), -1), (self.depth >= 0).astype(np.int64)
-        order = self.below[np.argsort(self.depth[self.below], kind="stable")]
-        for i in order[::-1]:
-            sizes[self.parent[i]] += sizes[i]
-        places[self.root] = 0
-        free = np.ones(len(self.parent), dtype=np.int64)
-        for i in order:
-            above = self.parent[i]
-            places[i] = free[above]
-            free[above], free[i] = free[above] + sizes[i], places[i] + 1
-        met = np.empty(len(self.agents), dtype=np.int64)
-        met[places[list(self.agents)]] = self.agents
-        return met, places, sizes
+    @property
+    def deepest_first(self) -> NDArray[np.int64]:
+        """Agents in the tree but its root, those that are the furthest from it first."""
+        return self.below[np.argsort(-self.depth[self.below], kind="stable")]
 
-    def branch(self, agent: int) -> NDArray[np.int64]:
-        """Agents at and below one in the tree, in no order."""
-        met, places, sizes = self._walk
-        return met[places[agent] : places[agent] + sizes[agent]]
+    @cached_property
+    def branches(self) -> dict[int, list[int]]:
+        """Agents at and below each agent in the tree, in no order."""
+        found = {i: [i] for i in self.agents}
+        for i in self.deepest_first.tolist():
+            found[int(self.parent[i])] += found[i]
+        return found
 
     def upward(self, speaking: Sequence[int]) -> NDArray[np.bool_]:
         """Whether numbers go up from an agent, shape (N,): where it or somebody below it speaks."""
         speaks = np.zeros(len(self.parent), dtype=bool)
         speaks[list(speaking)] = True
         if len(speaking) < len(self.agents):
-            for i in self.below[np.argsort(-self.depth[self.below], kind="stable")]:
+            for i in self.deepest_first:
                 speaks[self.parent[i]] |= speaks[i]
         return speaks
 

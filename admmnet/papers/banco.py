@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.experiments.picture import curve, curves
-from admmnet.experiments.rows import Row, by, distinct, pick, split
-from admmnet.papers.claims import Claim, Outcome, claim, lower, sized
-from admmnet.papers.driver import Bench, Figure, name_of, seeds_of
-from admmnet.papers.passes import FREE, local, log_places, optimum
-from admmnet.papers.sources import DataSource, load, source
+from admmnet.experiments.figures import Row, by, curve, curves, distinct, pick, split
+from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, name_of, seeds_of, sized
+from admmnet.papers.sources import FREE, DataSource, load, local, log_places, optimum, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, GREY, RED, SKY, Curve, Look, Panel, Rule
 from admmnet.types import Vector

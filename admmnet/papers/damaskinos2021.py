@@ -9,14 +9,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.experiments.driver import Session
-from admmnet.experiments.figures import Choice
+from admmnet.experiments.figures import Choice, Row, by, curve, curves, distinct, over_epsilon, pick, split, values
 from admmnet.experiments.grid import TRIAL_SEEDS, Cell
 from admmnet.experiments.parsing import said
-from admmnet.experiments.picture import curve, curves, over_epsilon
-from admmnet.experiments.rows import Row, by, distinct, pick, split, values
 from admmnet.experiments.tasks import cost
-from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized, steadier
-from admmnet.papers.driver import Bench, Figure, course, name_of, rows_of, seeds_of
+from admmnet.papers.driver import (
+    Bench,
+    Claim,
+    Figure,
+    Outcome,
+    against,
+    claim,
+    course,
+    lower,
+    name_of,
+    rows_of,
+    seeds_of,
+    sized,
+    steadier,
+)
 from admmnet.papers.sources import DataSource, rows, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
@@ -82,12 +93,17 @@ def figures(bench: Bench) -> list[Figure]:
                     path = course(one.session.folder / cell.folder, "objective")
                     keys = {name: row[name] for name in ("epsilon", "seed")} | facts
                     epochs += [keys | {"epoch": k + 1, "objective": value} for k, value in enumerate(path)]
+    third: list[Row] = []
+    for session in bench.compare("damaskinos2021_batches", problems[0].source):
+        settings = session.grid.comparison.settings
+        for cell, row in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
+            third += [row | {"reading": reading} for reading, _ in _names(cell)]
     first, sources = [one for one in problems if one.draw == 1], [one.source for one in problems]
     trials = [*_trials(bench, first)]
     return [
         trade_off(points, problems),
         convergence(epochs, sources[0]),
-        batches_and_clips(_third(bench, sources[0]), sources[0]),
+        batches_and_clips(third, sources[0]),
         tuning(trials, [one.source for one in first]),
         learning_rates(trials, [one.source for one in first]),
     ]
@@ -121,9 +137,6 @@ def _names(cell: Cell) -> list[tuple[str, str]]:
     return [(PUBLISHED if entry.accountant == "published" else PROVEN, name)]
 
 
-# figure 1: error over epsilon
-
-
 def trade_off(points: list[Row], problems: list[Problem]) -> Figure:
     """Figure 1: means of the first draw; claims compare means, each draw for itself."""
 
@@ -155,9 +168,6 @@ def _trade_off_claims(points: list[Row]) -> Iterator[Claim]:
         yield claim(f"{better} is ahead of {worse}", ahead(better, worse), place)
         last = ahead("DP-SCD", "seqDP-SCD") + ahead("DP-SGD", "seqDP-SCD")
         yield claim("seqDP-SCD is the worst", last, place)
-
-
-# figure 2: convergence
 
 
 def convergence(epochs: list[Row], ridge: DataSource) -> Figure:
@@ -209,18 +219,6 @@ def _convergence_claims(own: list[Row], reading: str, low: float, high: float) -
     yield claim("less noise makes DP-SCD more stable", [steadier(less, mine)], reading)
 
 
-# figure 3: batches and clips
-
-
-def _third(bench: Bench, ridge: DataSource) -> list[Row]:
-    found = []
-    for session in bench.compare("damaskinos2021_batches", ridge):
-        settings = session.grid.comparison.settings
-        for cell, row in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
-            found += [row | {"reading": reading} for reading, _ in _names(cell)]
-    return found
-
-
 def batches_and_clips(found: list[Row], ridge: DataSource) -> Figure:
     """Figure 3: mean squared error over L, a curve for each C."""
 
@@ -255,7 +253,10 @@ def _batch_claims(own: list[Row], reading: str) -> list[Claim]:
     widths = {clip: sum(mean <= FLAT * one[at[clip]] for mean in one.values()) for clip, one in means.items()}
     others = [clip for clip in series if clip != best]
     inside = min(series) < best < max(series) and min(series[best]) < at[best] < max(series[best])
-    minima = {clip: np.log(_minima(pick(own, clip=clip))) for clip in series}
+    minima = {
+        clip: np.log([min(one, key=lambda row: float(row["test_error"]))["batch"] for _, one in split(part, "seed")])
+        for clip, part in split(own, "clip")
+    }  # batch sizes of least error, by seed
     moved = [lower(minima[best], minima[clip], paired=True) for clip in others if clip < best]
     raised = [lower(series[best][at[best]], series[clip][at[clip]]) for clip in others if clip > best]
     wide = sized([widths[best] >= WIDE * len(series[best])], own)
@@ -266,14 +267,6 @@ def _batch_claims(own: list[Row], reading: str) -> list[Claim]:
         claim("a smaller C moves the minimum to larger batches", moved, reading, decided=inside),
         claim("a larger C raises the error", raised, reading, decided=inside),
     ]
-
-
-def _minima(own: list[Row]) -> list[float]:
-    """Batch size of least error, by seed."""
-    return [min(part, key=lambda row: float(row["test_error"]))["batch"] for _, part in split(own, "seed")]
-
-
-# tuning
 
 
 def _trials(bench: Bench, problems: list[Problem]) -> Iterator[Row]:
@@ -318,19 +311,19 @@ def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:
 
 
 def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
-    """What tuning SGD tells of DP-SGD: the trials of figure 1 at the epsilon nearest 1."""
+    """What tuning SGD tells of DP-SGD: the trials of figure 1 at the epsilon nearest 1.
+
+    It is of no use where SGD's best rate misses DP-SGD's best error at the same batch; C must vary.
+    """
     found = [row for row in trials if row["method"] in ("SGD", "DP-SGD")]
     claims = []
     for reading, own in split(found, "reading"):
-        claims.append(claim("SGD's tuning is not useful for DP-SGD", [*_rates(own)], reading))
+        missed: list[Outcome | None] = []
+        for *_, part in split(own, "problem", "batch"):
+            plain, private = (pick(part, method=m) for m in ("SGD", "DP-SGD"))
+            if plain and len(distinct(private, "clip")) > 1:
+                rate = min(plain, key=lambda row: float(row["error"]))["learning_rate"]
+                taken, best = (min(values(some, "error")) for some in (pick(private, learning_rate=rate), private))
+                missed.append("below" if taken > (1.0 + RATE_MATTERS) * best else "above")
+        claims.append(claim("SGD's tuning is not useful for DP-SGD", missed, reading))
     return Figure("rates", "Learning rates of SGD and DP-SGD", found, sources, claims)
-
-
-def _rates(own: list[Row]) -> Iterator[Outcome | None]:
-    """Whether SGD's best rate misses DP-SGD's best error at the same batch, where C varies."""
-    for *_, part in split(own, "problem", "batch"):
-        plain, private = (pick(part, method=m) for m in ("SGD", "DP-SGD"))
-        if plain and len(distinct(private, "clip")) > 1:
-            rate = min(plain, key=lambda row: float(row["error"]))["learning_rate"]
-            taken, best = (min(values(some, "error")) for some in (pick(private, learning_rate=rate), private))
-            yield "below" if taken > (1.0 + RATE_MATTERS) * best else "above"

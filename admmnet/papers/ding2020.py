@@ -12,13 +12,10 @@ import numpy as np
 
 from admmnet.data.figures import test_error
 from admmnet.errors import MissingDataError
+from admmnet.experiments.figures import Row, by, curves, distinct, over_epsilon, pick, split, values
 from admmnet.experiments.parsing import said
-from admmnet.experiments.picture import curves, over_epsilon
-from admmnet.experiments.rows import Row, by, distinct, pick, split, values
-from admmnet.papers.claims import Claim, Outcome, against, claim, lower, sized
-from admmnet.papers.driver import Bench, Figure, course, rows_of, seeds_of
-from admmnet.papers.passes import FREE, optimum
-from admmnet.papers.sources import DataSource, load, source
+from admmnet.papers.driver import Bench, Claim, Figure, Outcome, against, claim, course, lower, rows_of, seeds_of, sized
+from admmnet.papers.sources import FREE, DataSource, load, optimum, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, PINK, RED, SKY, Look, Panel
 
@@ -53,22 +50,16 @@ PRIVATE = {name: look for name, look in LOOKS.items() if name != ADMM}
 
 def figures(bench: Bench) -> list[Figure]:
     """Measure and return the seven figures."""
-    adult, others = _sources(bench)
-    found = _effects(bench, adult)
-    best = bench.passes("optima", optimum, {one.title: (one, FREE) for one in (adult, *others)})
-    pooled = {title: found["test_error"] for title, found in best.items()}
-    first, losses = _compared(bench, adult, pooled)
-    rest = [row for one in others for row in _compared(bench, one, pooled, "other")[0]]
-    return [*found, trade_off(first, adult), _convergence(losses, adult), _elsewhere(rest, others)]
-
-
-def _sources(bench: Bench) -> tuple[DataSource, list[DataSource]]:
-    """Records of figures 1 to 6, and those of figure 7, none of which is the first again."""
-    folder, others = bench.request.data_dir, []
+    adult, others = source("adult", bench.request.data_dir), list[DataSource]()
     for name in ("brazil", "us"):
         with suppress(MissingDataError):
-            others.append(source(name, folder))
-    return source("adult", folder), others
+            others.append(source(name, bench.request.data_dir))
+    found = _effects(bench, adult)
+    best = bench.passes("optima", optimum, {one.title: (one, FREE) for one in (adult, *others)})
+    pooled = {title: own["test_error"] for title, own in best.items()}
+    first, losses = _compared(bench, adult, pooled)
+    rest = [row for one in others for row in _compared(bench, one, pooled, "other")[0]]
+    return [*found, trade_off(first, [adult]), _convergence(losses, adult), trade_off(rest, others, other=True)]
 
 
 class Effect(NamedTuple):
@@ -246,10 +237,6 @@ def _taught(rows: list[Row], every: list[Row], reading: str) -> bool:
     return bool(min(plain[reading], *own) <= most)
 
 
-def _in_pairs(panels: Sequence[Panel]) -> list[Sequence[Panel]]:
-    return [panels[k : k + 2] for k in range(0, len(panels), 2)]
-
-
 def _order_claims(rows: list[Row]) -> Iterator[Claim]:
     for reading, own in split(rows, "reading"):
         learned = _taught(own, rows, reading)
@@ -259,17 +246,24 @@ def _order_claims(rows: list[Row]) -> Iterator[Claim]:
                 yield claim(words, _contests(own, first, second, "test_error"), reading, decided=learned)
 
 
-def trade_off(rows: list[Row], adult: DataSource) -> Figure:
-    """Figure 5: error over epsilon."""
+def trade_off(rows: list[Row], sources: Sequence[DataSource], *, other: bool = False) -> Figure:
+    """Figure 5: error over epsilon; or figure 7: on the paper's Brazil and US, or what stands for them."""
+    panels = []
+    for reading, own in split(rows, "reading"):
+        for one in sources:
+            title = f"{one.words}\n{reading}" if other else reading
+            panels.append(over_epsilon(pick(own, data=one.title), title, LOOKS))
+    title = "7. Error rates on other data: " if other else "5. Trade-off between error rate and privacy, "
+    claims = [one for data, own in split(rows, "data") for one in _other_claims(own, data)] if other else None
     return Figure(
-        "figure5",
-        f"Figure 5. Trade-off between error rate and privacy, {adult.words}",
+        f"figure{title[0]}",
+        f"Figure {title}{' and '.join(one.words for one in sources)}",
         rows,
-        [adult],
-        [*_order_claims(rows)],
-        _in_pairs([over_epsilon(own, reading, LOOKS) for reading, own in split(rows, "reading")]),
-        note=f"{seeds_of(rows)}. Each panel has its own scale.",
-        height=2.7,
+        sources,
+        [*_order_claims(rows)] if claims is None else claims,
+        [panels[k : k + 2] for k in range(0, len(panels), 2)],
+        f"{seeds_of(rows)}.{' Each panel has its own scale.' * (not other)}",
+        2.7,
     )
 
 
@@ -306,26 +300,6 @@ def _convergence(rows: list[Row], adult: DataSource) -> Figure:
         f"{len(distinct(rows, 'seed'))} seeds. Losses above 1.6 lie beyond the frame. Tuned methods have different "
         "numbers of rounds.",
         height=2.15,
-    )
-
-
-def _elsewhere(rows: list[Row], sources: Sequence[DataSource]) -> Figure:
-    """Figure 7: the paper's Brazil and US, or what stands for them."""
-    return Figure(
-        "figure7",
-        f"Figure 7. Error rates on other data: {' and '.join(one.words for one in sources)}",
-        rows,
-        sources,
-        [one for title, own in split(rows, "data") for one in _other_claims(own, title)],
-        _in_pairs(
-            [
-                over_epsilon(pick(own, data=one.title), f"{one.words}\n{reading}", LOOKS)
-                for reading, own in split(rows, "reading")
-                for one in sources
-            ]
-        ),
-        f"{seeds_of(rows)}.",
-        2.7,
     )
 
 

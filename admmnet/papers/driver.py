@@ -1,33 +1,31 @@
-"""From a paper's name to its folder: measure what is missing, write CSV, pictures and the report."""
+"""From a paper's name to its folder: measure what is missing, weigh claims, write CSV, pictures and the report."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError, counted
+from admmnet.experiments import Watch
 from admmnet.experiments.driver import Session, made
-from admmnet.experiments.figures import row_of
-from admmnet.experiments.folder import begin, csv_text
-from admmnet.experiments.grid import Cell
-from admmnet.experiments.grid_file import grids_of
-from admmnet.experiments.pool import Call, Pool
-from admmnet.experiments.progress import Watch
-from admmnet.experiments.rows import Row, distinct
-from admmnet.files import read_toml, write_whole
+from admmnet.experiments.figures import Row, distinct, row_of
+from admmnet.experiments.grid import Cell, grids_of
+from admmnet.experiments.pool import Call, Pool, begin
+from admmnet.files import csv_text, read_toml, write_whole
 from admmnet.papers import PAPERS
-from admmnet.papers.claims import Claim
 from admmnet.papers.sources import DataSource
 from admmnet.report.figure import Panel, Picture, drawn
+from admmnet.types import Vector
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
@@ -76,14 +74,6 @@ class Figure:
     panels: Sequence[Sequence[Panel]] = ()
     note: str = ""
     height: float = 2.5
-
-    def section(self, *, drawn: bool) -> str:
-        """Part of report.md."""
-        parts = [f"## {self.title}", f"Records: {'; '.join(one.words for one in self.sources)}."]
-        parts += [f"![{self.title}]({self.name}.png)"] * drawn
-        lines = [("theirs", "place", "ours", "holds"), ["---"] * 4, *((c[0], c[3], c[1], c[2]) for c in self.claims)]
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
-        return "\n\n".join([*parts, f"Figures: `{self.name}.csv`, {len(self.rows)} rows."])
 
 
 class Bench:
@@ -242,8 +232,101 @@ def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Se
             undrawn = drawn(picture, file, dpi=110)
             pictures += [file] * (undrawn is None)
         lines += [(figure.name, *claim) for claim in figure.claims]
-        parts.append(figure.section(drawn=shown and undrawn is None))
+        parts += [f"## {figure.title}", f"Records: {'; '.join(one.words for one in figure.sources)}."]
+        parts += [f"![{figure.title}]({figure.name}.png)"] * (shown and undrawn is None)
+        cells = [("theirs", "place", "ours", "holds"), ["---"] * 4, *((c[0], c[3], c[1], c[2]) for c in figure.claims)]
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
+        parts.append(f"Figures: `{figure.name}.csv`, {len(figure.rows)} rows.")
     write_whole({folder / CLAIMS: csv_text(("figure", *Claim._fields), lines).encode()})
     write_whole({folder / REPORT: ("\n\n".join(parts) + "\n").encode()})
     claims = {figure.title + quick: figure.claims for figure in figures}
     return Reproduced(folder, folder / REPORT, tuple(pictures), claims, undrawn)
+
+
+# claims over seeded values: which differences are clear, and what that says (docs/reproduction.md)
+
+CHANCE = 0.05
+"""How often, in both directions together, chance alone gives a difference that is called clear."""
+ALIKE = 0.05
+"""Relative difference of means that must be ruled out for them to be called alike."""
+SAME = 1e-9
+"""Relative difference up to which two means are the same number."""
+LEAST = 3
+"""Trials from which on a comparison tells anything."""
+Outcome = Literal["below", "level", "alike", "above"]
+"""How a first thing does against a second."""
+
+
+class Claim(NamedTuple):
+    """A claim of a paper: their words, our counts (clearly so, level, clearly the opposite), and whether it holds."""
+
+    theirs: str
+    ours: str
+    holds: str
+    place: str = ""
+
+
+def claim(theirs: str, outcomes: Iterable[Outcome | None], place: str = "", *, decided: bool = True) -> Claim:
+    """Return a claim that each outcome ``below`` is for; without ``decided`` it stays open.
+
+    Too few trials (None) tell nothing. What is level refutes only where all are alike.
+    """
+    found = Counter(outcomes)
+    places, alike = found.total() - found[None], found["alike"]
+    level = found["level"] + alike
+    ours = f"{found['below']}/{level}/{found['above']}{f', {alike} alike' if alike else ''}"
+    if found[None] and not places:
+        return Claim(theirs, ours, "too few trials for a verdict", place)
+    holds = "open"
+    if decided and places and found["below"] == places:
+        holds = "holds"
+    elif decided and places and (found["above"] > found["below"] or alike == places):
+        holds = "does not hold"
+    return Claim(theirs, ours, holds, place)
+
+
+def lower(a: Vector, b: Vector, *, paired: bool = False) -> Outcome | None:
+    """Compare two means by Welch's t test, or the paired one for values of the same seeds.
+
+    None for too few trials of either, and for values that are not finite.
+    """
+    from scipy import stats
+
+    if min(len(a), len(b)) < LEAST or not np.isfinite([*a, *b]).all() or (paired and len(a) != len(b)):
+        return None
+    gap, size = float(a.mean() - b.mean()), max(abs(a.mean()), abs(b.mean()))
+    if abs(gap) <= SAME * size:
+        return "alike"
+    low = high = gap
+    if any(np.ptp(part) for part in ([a - b] if paired else [a, b])):  # else there is no spread to test by
+        test = stats.ttest_rel(a, b) if paired else stats.ttest_ind(a, b, equal_var=False)
+        low, high = test.confidence_interval(1.0 - CHANCE)
+    if low > 0.0 or high < 0.0:
+        return "above" if low > 0.0 else "below"
+    return "alike" if max(-low, high) <= ALIKE * size else "level"
+
+
+def steadier(a: Vector, b: Vector) -> Outcome | None:
+    """Compare two standard deviations by the F test; None as in ``lower``."""
+    from scipy import stats
+
+    if min(len(a), len(b)) < LEAST or not np.isfinite([*a, *b]).all():
+        return None
+    first, second = np.var(a, ddof=1), np.var(b, ddof=1)
+    if first == second or second == 0.0:
+        return "alike" if first == second else "above"
+    tail = stats.f.cdf(first / second, len(a) - 1, len(b) - 1)
+    if min(tail, 1.0 - tail) >= CHANCE / 2.0:
+        return "level"
+    return "below" if tail < 0.5 else "above"
+
+
+def against(first: Mapping[Any, Vector], second: Mapping[Any, Vector]) -> list[Outcome | None]:
+    """Compare means wherever both are known."""
+    return [lower(values, second[at]) for at, values in first.items() if at in second]
+
+
+def sized(met: Iterable[bool], rows: list[Row]) -> list[Outcome | None]:
+    """Places where means keep a size, and where not; too few seeds tell nothing."""
+    few = len(distinct(rows, "seed")) < LEAST
+    return [None if few else "below" if one else "above" for one in met]

@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.experiments.picture import curves
-from admmnet.experiments.rows import Row, by, pick, split, values
-from admmnet.papers.claims import Claim, Outcome, claim, lower, steadier
-from admmnet.papers.driver import Bench, Figure, name_of, seeds_of
-from admmnet.papers.passes import optimum, song
-from admmnet.papers.sources import DataSource, source
+from admmnet.experiments.figures import Row, by, curves, pick, split, values
+from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, name_of, seeds_of, steadier
+from admmnet.papers.sources import DataSource, optimum, song, source
 from admmnet.report.figure import BLUE, RED, Look, Panel, Rule
 from admmnet.types import Vector
 

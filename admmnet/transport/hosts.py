@@ -20,8 +20,7 @@ import msgspec
 from admmnet.errors import RequestError
 from admmnet.files import read_toml, refusing
 from admmnet.form_errors import said
-from admmnet.graph.checks import Collector
-from admmnet.graph.simple import Graph
+from admmnet.graph.simple import Collector, Graph
 from admmnet.identity.keys import Identity, check_identity, statement
 
 NAMED = r"^[A-Za-z][A-Za-z0-9._-]*\Z"

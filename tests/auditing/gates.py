@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from admmnet.auditing.audit import Audit, Mechanism, Reading, Trial, draw, judge
-from admmnet.auditing.evidence import World
+from admmnet.auditing.audit import Audit, Mechanism, Reading, Trial, World, draw, judge
 from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known

@@ -1,16 +1,16 @@
 """Mistakes of the auditor that the tests beside this file must see (tests/mutate.py)."""
 
-AUDIT, BOUNDS, METHODS, STEPS = (f"auditing/{name}.py" for name in ("audit", "bounds", "methods", "steps"))
+AUDIT, METHODS, STEPS = (f"auditing/{name}.py" for name in ("audit", "methods", "steps"))
 Q = "q = self.series.batch / self.records\n"
 RNG = "default_rng((seed, world, k))"
 MUTANTS = {
-    "one count too many below": (BOUNDS, "np.maximum(count, 1), missed + 1)", "np.maximum(count, 1) + 1, missed)"),
-    "both bounds at the whole error": (BOUNDS, "beta.isf(error, count + 1", "beta.isf(4.0 * error, count + 1"),
-    "no event below a threshold": (BOUNDS, "return reached if self.above", "return reached if self.inside"),
-    "the other world is likelier": (BOUNDS, "(inside, out) if event.inside else (out, inside)", "(inside, out)"),
-    "delta is left out": (BOUNDS, "np.maximum(low - delta, 0.0)", "np.maximum(low, 0.0)"),
-    "the spread at its estimate": (BOUNDS, "shift / largest) if", "shift / spread) if"),
-    "the shift at its estimate": (BOUNDS, "stats.t.isf(0.5 * error, free)", "stats.t.isf(0.5, free)"),
+    "one count too many below": (AUDIT, "np.maximum(count, 1), missed + 1)", "np.maximum(count, 1) + 1, missed)"),
+    "both bounds at the whole error": (AUDIT, "beta.isf(error, count + 1", "beta.isf(4.0 * error, count + 1"),
+    "no event below a threshold": (AUDIT, "return reached if self.above", "return reached if self.inside"),
+    "the other world is likelier": (AUDIT, "(inside, out) if event.inside else (out, inside)", "(inside, out)"),
+    "delta is left out": (AUDIT, "np.maximum(low - delta, 0.0)", "np.maximum(low, 0.0)"),
+    "the spread at its estimate": (AUDIT, "shift / largest) if", "shift / spread) if"),
+    "the shift at its estimate": (AUDIT, "stats.t.isf(0.5 * error, free)", "stats.t.isf(0.5, free)"),
     "the choosing trials are tested": (AUDIT, "out.scores[first:], inside.scores[first:]", "out.scores, inside.scores"),
     "a figure of some is one of all": (AUDIT, "None if None in known else max", "max"),
     "nan is in no event": (AUDIT, "~(np.abs(scores) <= LARGEST)", "np.abs(scores) > LARGEST"),

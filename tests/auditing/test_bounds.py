@@ -15,17 +15,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from admmnet.auditing.audit import Audit, Drawn, Reading, Trial, draw, judge, readable
-from admmnet.auditing.bounds import (
+from admmnet.auditing.audit import (
+    Audit,
+    Drawn,
     Gain,
+    Reading,
+    Trial,
+    World,
     choose_event,
     clopper_pearson,
+    draw,
     epsilon_gain,
     event_bound,
+    judge,
     mu_gain,
     mu_of_scores,
+    readable,
 )
-from admmnet.auditing.evidence import World
 from admmnet.errors import RunError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.auditing import Audit, Mechanism
-from admmnet.auditing.evidence import evidence
-from admmnet.auditing.methods import FAR, MethodTrials, settings_for
+from admmnet.auditing.audit import Audit, Mechanism
+from admmnet.auditing.methods import FAR, MethodTrials, evidence
 from admmnet.auditing.steps import StepTrials
 from admmnet.methods import METHODS
 from admmnet.methods.ipp_admm import IPPADMM
@@ -33,10 +32,8 @@ def audited(mechanism: Mechanism, trials: int, seed: int = 1) -> Audit:
 
 def of(algorithm: str, records: int = 40, **settings: Any) -> MethodTrials | StepTrials:
     """Trials of a method at the budget of this file, its noise and rounds few."""
-    config = settings_for({"algorithm": algorithm, "epsilon": 4.0, "delta": DELTA, **settings})
-    if METHODS[algorithm].verb == "none":
-        return StepTrials(config, records=records)
-    return MethodTrials(config, records=records)
+    kind = StepTrials if METHODS[algorithm].verb == "none" else MethodTrials
+    return kind(algorithm, tuple({"epsilon": 4.0, "delta": DELTA, **settings}.items()), records=records)
 
 
 GAUSSIAN: dict[str, tuple[Mechanism, int]] = {

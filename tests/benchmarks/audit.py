@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from admmnet.auditing import Mechanism
+from admmnet.auditing.audit import Mechanism
 from admmnet.experiments.audits import run_audit
 from tests.auditing.gates import HeldQuestions, MaskedRounds, Questions, audit
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from admmnet import RunConfig
-from admmnet.auditing.evidence import World
+from admmnet.auditing.audit import World
 from admmnet.auditing.methods import Canary, MethodTrials
 from admmnet.errors import Terminated
-from admmnet.experiments.audits import run_audit, subject_of, trials_of
+from admmnet.experiments.audits import run_audit, runs_of, trials_of
 from admmnet.experiments.pool import Pool
 from admmnet.methods.base import Method
 from tests.auditing.planted import halved_noise
@@ -91,7 +90,7 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
 @pytest.mark.parametrize(("name", "reading"), [("r-admm-gaussian", "scores"), ("r-admm", "none"), ("ipp-admm", "none")])
 def test_scores_are_read_as_normal_where_all_noise_is(name: str, reading: str) -> None:
     """A round that r-admm computes from released vectors alone adds none."""
-    assert MethodTrials(RunConfig(algorithm=name, epsilon=4.0, delta=1e-5, rounds=4, seed=0)).reading == reading
+    assert MethodTrials(name, (("epsilon", 4.0), ("rounds", 4))).reading == reading
 
 
 def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
@@ -145,7 +144,7 @@ def test_numbers_that_overflow_are_a_failure_and_no_finding(tmp_path: Path, admm
 
 
 def test_a_part_depends_on_its_place_alone() -> None:
-    subject = subject_of("ssp", {"epsilon": 1.0}, None, 40)
+    subject = runs_of("ssp", {"epsilon": 1.0}, None, 40)
     worlds: tuple[World, World] = (0, 1)
     for world in worlds:
         whole, first, rest, other = (

@@ -19,8 +19,7 @@ from admmnet.cli import command_line
 from admmnet.config.run_config import known_settings, own_settings
 from admmnet.config.toml import load_config
 from admmnet.errors import AdmmnetError
-from admmnet.experiments.grid import Grid
-from admmnet.experiments.grid_file import grids_of
+from admmnet.experiments.grid import Grid, grids_of
 from admmnet.files import read_toml
 from admmnet.methods import METHODS
 from tests.doc_pages import MODULES, PAGES, ROOT, blocks, fenced, page, prose, section, text

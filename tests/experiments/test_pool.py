@@ -22,8 +22,8 @@ import pytest
 from admmnet import read_run
 from admmnet.data import DataSettings
 from admmnet.errors import BudgetError, RunError
-from admmnet.experiments.holdout import loader_of
 from admmnet.experiments.pool import Call, Pool
+from admmnet.experiments.tasks import loader_of
 
 pytestmark = pytest.mark.processes
 ROOT = Path(__file__).resolve().parents[2]

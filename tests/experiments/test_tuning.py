@@ -15,8 +15,7 @@ from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from admmnet.experiments import CompareResult
 from admmnet.experiments.driver import best_of
-from admmnet.experiments.holdout import held_rows, hold_out, loader_of
-from admmnet.experiments.tasks import composed, tuning_cost
+from admmnet.experiments.tasks import composed, held_rows, hold_out, loader_of, tuning_cost
 from admmnet.privacy.budget import Totals, added
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.record.format import epsilon as figure

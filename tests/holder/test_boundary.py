@@ -32,8 +32,8 @@ SHARDS = {
     # simulations alone: yardsticks take the run's encoding
     ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data
-    ("admmnet/experiments/holdout.py", "hold_out"),
-    ("admmnet/experiments/holdout.py", "_load"),
+    ("admmnet/experiments/tasks.py", "hold_out"),
+    ("admmnet/experiments/tasks.py", "_load"),
     ("admmnet/papers/ding2020.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
     ("admmnet/papers/sources.py", "rows"),
@@ -47,7 +47,7 @@ SIMULATED = {
     ("admmnet/running/loading.py", "held"),
     # simulations alone
     ("admmnet/running/references.py", "_of_hinge"),
-    ("admmnet/papers/passes.py", "_made"),
+    ("admmnet/papers/sources.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
 GROUND = "errors form_errors forms gone identity masking privacy registry rng settings solvers types"

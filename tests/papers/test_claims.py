@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.experiments.rows import Row
+from admmnet.experiments.figures import Row
 from admmnet.papers import banco, ding2020, song2013
 from admmnet.papers import damaskinos2021 as damaskinos
-from admmnet.papers.claims import Outcome, claim, lower, steadier
-from admmnet.papers.driver import Figure
+from admmnet.papers.driver import Figure, Outcome, claim, lower, steadier
 from admmnet.papers.sources import DataSource
 
 SOURCE = DataSource("p", made="logistic")
@@ -87,12 +86,12 @@ def effect(number: int, errors: Mapping[float, float]) -> Figure:
 
 def trade_off(changes: Mapping[str, float]) -> Figure:
     errors = {"admm": 0.24, "dvp": 0.26, "m-admm": 0.26, "r-admm": 0.26, "pp-admm": 0.24, "ipp-admm": 0.25}
-    facts = {"reading": ding2020.READINGS_OF[1], "larger_class": 0.24, "pooled": 0.15}
+    facts = {"data": "p", "reading": ding2020.READINGS_OF[1], "larger_class": 0.24, "pooled": 0.15}
     rows = []
     for method, error in (errors | dict(changes)).items():
         epsilon = None if method == "admm" else 1.0
         rows += seeded(facts | {"method": method, "epsilon": epsilon}, test_error=error)
-    return ding2020.trade_off(rows, SOURCE)
+    return ding2020.trade_off(rows, [SOURCE])
 
 
 def batches_and_clips(curves: Mapping[float, tuple[float, ...]]) -> Figure:

@@ -18,8 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.series.simulation import primal, run_series
 from admmnet.holder.series.single_pass import DisjointSteps
 from admmnet.papers import PAPERS, Request, reproduce
-from admmnet.papers.passes import local, log_places, optimum, places, problem_of, song
-from admmnet.papers.sources import load, rows, source
+from admmnet.papers.sources import load, local, log_places, optimum, places, problem_of, rows, song, source
 from tests.command_runs import Admmnet
 
 from .conftest import Made

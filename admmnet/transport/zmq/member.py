@@ -653,7 +653,7 @@ class ZmqTransport(Transport):
         super().__init__(world, graph, block)
         self.away = {} if world.start is None else dict(world.start.away)
         for j in graph[world.rank]:
-            if not world.graph.has_edge(world.rank, j):
+            if j not in world.graph[world.rank]:
                 raise RequestError(
                     f"agents {world.rank} and {j} are neighbours in the graph, but not in the network file"
                 )
@@ -678,7 +678,7 @@ class ZmqTransport(Transport):
         def added(children: Mapping[int, bytes]) -> bytes:
             found = part
             for child, said in children.items():
-                own = self._read(said, part.size, carrying.branch(child))
+                own = self._read(said, part.size, carrying.branches[child])
                 if own is None:
                     world.reject(
                         child, f"it gives {len(said) // 8} numbers to a sum of {part.size}, or speaks for others"

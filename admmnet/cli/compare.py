@@ -16,7 +16,16 @@ from admmnet.cli.progress import Progress
 from admmnet.cli.settings import SettingsCommand, given_in, setting_flags, words_after
 from admmnet.config.run_config import known_settings
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
-from admmnet.experiments.parsing import REASONS, listed, parse_entry, parse_epsilons, parse_part, parse_seeds, said
+from admmnet.experiments.parsing import (
+    REASONS,
+    Entry,
+    listed,
+    parse_entry,
+    parse_epsilons,
+    parse_part,
+    parse_seeds,
+    said,
+)
 from admmnet.experiments.parsing import short as plain
 from admmnet.files import read_toml
 from admmnet.gone import GONE
@@ -26,7 +35,7 @@ from admmnet.record.format import count, epsilon, error, number, seconds, size
 
 if TYPE_CHECKING:
     from admmnet.experiments import Comparison
-    from admmnet.experiments.figures import Choice, CompareResult
+    from admmnet.experiments.figures import CompareResult
     from admmnet.report.columns import Row
 
 
@@ -66,7 +75,7 @@ def compare(
     wants. Writes compare.csv, compare.png, compare.json; `compare DIR` makes them of the runs that are there.
     """
     from admmnet.experiments import compare as run_grid
-    from admmnet.experiments.driver import WHOLE, summed_up
+    from admmnet.experiments.driver import WHOLE
 
     wanted: dict[str, Any] = _there(Path(grid), flags) if grid and Path(grid).is_dir() else _wanted(grid, flags)
     if plot is not None and len(wanted) > 1:
@@ -75,11 +84,8 @@ def compare(
     picture, own = None if plot is None else Path(plot), WHOLE if part is None else parse_part(part)
     for name, one in wanted.items():
         try:
-            if isinstance(one, Path):
-                result = summed_up(one, jobs=jobs, plot=picture)
-            else:
-                with Progress("finished runs") as progress:
-                    result = run_grid(one, jobs=jobs, plot=picture, watch=progress, executor=executor, part=own)
+            with Progress("finished runs") as progress:
+                result = run_grid(one, jobs=jobs, plot=picture, watch=progress, executor=executor, part=own)
         except RequestError as refused:
             if len(wanted) == 1:
                 raise
@@ -163,8 +169,8 @@ def _print_comparison(result: CompareResult) -> None:
     what, guess = ("error", "the larger class:") if metric == "error" else ("MSE", "the mean:")
     print(f"no privacy, all training records pooled: test {what} {error(held['pooled'], metric)}")
     print(f"always {guess:<33} test {what} {error(held['larger_class'], metric)}")
-    if result.choices:
-        tuned = [_tuned(choice, metric) for choice in result.choices]
+    if told["tuning"]:
+        tuned = [_tuned(choice, metric) for choice in told["tuning"]]
         print_table("tuned on a validation part of the training records", tuned)
         print(f"tuning: these epsilons cover all trials and one final run, at delta {delta}")
         print(f"        {UNCOVERED}")
@@ -192,18 +198,17 @@ def _row(line: Mapping[str, Any], metric: str) -> Row:
     }
 
 
-def _tuned(choice: Choice, metric: str) -> Row:
-    case, values, errors, trials, proven, published = choice
+def _tuned(choice: Mapping[str, Any], metric: str) -> Row:
     return {
-        "method": case.entry.text,
-        "epsilon": case.epsilon,
-        "split": case.data_seed,
-        "chosen": said(values).replace(",", ", "),
-        "of": len(errors),
-        "trials": trials,
-        "validation error": error(min(errors.values()), metric),
-        "eps proven": proven,
-        "eps published": published,
+        "method": Entry(choice["algorithm"], choice["method"], choice["accountant"]).text,
+        "epsilon": choice["epsilon"],
+        "split": choice["data_seed"],
+        "chosen": said(tuple(choice["chosen"].items())).replace(",", ", "),
+        "of": len(choice["validation_error"]),
+        "trials": choice["trials"],
+        "validation error": error(min(one["error"] for one in choice["validation_error"]), metric),
+        "eps proven": choice["epsilon_proven_with_trials"],
+        "eps published": choice["epsilon_published_with_trials"],
     }
 
 

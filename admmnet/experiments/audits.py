@@ -85,16 +85,10 @@ def run_audit(
         raise RequestError(f"confidence = {confidence!r} is not allowed: it must lie between 0 and 1")
     asked, folder = runs_of(name, settings, canary, records), Path(out)
     words = {"algorithm": asked.algorithm, "canary": canary, "records": records, **dict(asked.settings), "seed": seed}
-    words = json.loads(json.dumps(words))
-
-    def agree(about: dict[str, Any]) -> None:
-        before = about["settings"]
-        refuse_others(folder, ((word, before.get(word), words.get(word)) for word in sorted(before | words)))
-
-    runs = shared(asked)
+    words, runs = json.loads(json.dumps(words)), shared(asked)
     trials_of(asked, seed, 1, 0, 1)  # what cannot be audited is refused before anything is written
     with Pool(jobs, watch, executor) as pool:
-        begin(folder / FILE, agree)
+        begin(folder / FILE, lambda about: refuse_others(folder, about["settings"], words))
         about = {"admmnet": __version__, "settings": words, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
         both = _all(pool, folder, asked, seed, trials)

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from admmnet.config.run_config import with_delta
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments import Watch
-from admmnet.experiments.figures import COLUMNS, Choice, CompareResult, line_of, over, picture_of, row_of
+from admmnet.experiments.figures import COLUMNS, UNCOVERED, CompareResult, line_of, over, picture_of, row_of
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.parsing import Values, said
 from admmnet.experiments.pool import Call, Pool, at, begin
@@ -30,7 +31,7 @@ WHOLE = (1, 1)
 
 
 def compare(
-    comparison: Comparison,
+    comparison: Comparison | Path,
     *,
     jobs: int | None = None,
     plot: Path | None = None,
@@ -43,7 +44,8 @@ def compare(
     With more than one process (``jobs``, by default as many as there are processors), a script must call this under
     ``if __name__ == "__main__"``. Runs go over an ``executor`` of ``concurrent.futures`` where one is given, as
     mpi4py's and dask's are. ``part`` (I, N) makes one of N parts of the runs alone, which write into one folder.
-    ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of progress.
+    Of a comparison's folder the runs that are there are summed up. ``plot`` is a further file for the picture: .png,
+    .svg or .pdf; ``watch`` is told of progress.
 
     Raises
     ------
@@ -55,9 +57,9 @@ def compare(
         If a process was ended from outside; what has finished is kept.
     """
     if plot is not None:
-        check_file(plot, made=Path(comparison.out))
+        check_file(plot, made=comparison if isinstance(comparison, Path) else Path(comparison.out))
     with Pool(jobs, watch, executor) as pool:
-        session = made(pool, comparison, part)
+        session = found(pool, comparison) if isinstance(comparison, Path) else made(pool, comparison, part)
         session.price()
         return session.end(part, plot)
 
@@ -89,25 +91,17 @@ def made(pool: Pool, comparison: Comparison, part: tuple[int, int] = WHOLE, read
     return session
 
 
-def summed_up(folder: Path, *, jobs: int | None = None, plot: Path | None = None) -> CompareResult:
-    """Table and picture of the runs that are in a comparison's folder, such as its parts have left.
-
-    RequestError if it is no folder of a comparison, or no run has finished.
-    """
-    if plot is not None:
-        check_file(plot)
+def found(pool: Pool, folder: Path) -> Session:
+    """A comparison whose folder has runs, such as its parts have left; RequestError if it is no such folder."""
     words: dict[str, Any] = {}
     begin(folder / FILE, lambda said: words.update(said["settings"], delta=said["delta"]))
     if not words:
         raise RequestError(f"{folder} holds no {FILE}: name the folder of a comparison, or a file with a grid")
     delta, *_ = words.pop("delta"), words.pop("admmnet"), words.pop("files")
-    grid = Grid(Comparison(**words, out=str(folder)))
-    grid.delta = delta
-    with Pool(jobs) as pool:
-        session = Session(grid, pool)
-        session.choose()
-        session.price()
-        return session.end(WHOLE, plot)
+    session = Session(Grid(Comparison(**words, out=str(folder))), pool)
+    session.grid.delta = delta
+    session.choose()
+    return session
 
 
 class Session:
@@ -115,7 +109,7 @@ class Session:
 
     def __init__(self, grid: Grid, pool: Pool, read: Reader | None = None) -> None:
         self.grid, self.folder, self.pool, self.read = grid, grid.folder, pool, read
-        self.choices: dict[Case, Choice] = {}
+        self.choices: dict[Case, dict[str, Any]] = {}
         self.failed: dict[str, AdmmnetError] = {}
 
     def answers(self, tasks: Sequence[Call]) -> list[Any]:
@@ -157,7 +151,7 @@ class Session:
         """Settings that the runs of a case have; none while they are not known, or where none is possible."""
         if not self.grid.tuned(case.entry):
             return self.grid.tried(case)
-        return [self.choices[case].values] if case in self.choices else []
+        return [tuple(self.choices[case]["chosen"].items())] if case in self.choices else []
 
     def runs(self, pieces: Sequence[tuple[Case, list[int]]]) -> list[Cell]:
         """Runs of these pieces whose settings are known."""
@@ -165,7 +159,10 @@ class Session:
         return [Cell(case, seed, values) for case, seeds, values in known for seed in seeds]
 
     def choose(self) -> None:
-        """Choose for each tuned case what has the least mean validation error; of equals the first."""
+        """Choose for each tuned case what has the least mean validation error; of equals the first.
+
+        The costs are epsilons of all trials and one final run on the same records, None where undefined.
+        """
         for case in self.grid.cases():
             if not self.grid.tuned(case.entry):
                 continue
@@ -175,19 +172,30 @@ class Session:
                     errors[cell.values].append(summary["test_error"]["consensus"])
             if errors and all(len(found) == self.grid.comparison.tune_seeds for found in errors.values()):
                 values, means = best_of(errors)
-                self.choices[case] = Choice(case, values, means, len(self.grid.trials(case)))
+                self.choices[case] = {
+                    **asdict(case.entry),
+                    "epsilon": case.epsilon,
+                    "data_seed": case.data_seed,
+                    "chosen": dict(values),
+                    "validation_error": [{"settings": dict(own), "error": error} for own, error in means.items()],
+                    "trials": len(self.grid.trials(case)),
+                    "epsilon_proven_with_trials": None,
+                    "epsilon_published_with_trials": None,
+                    "uncovered": UNCOVERED,
+                }
 
     def price(self) -> None:
         """Find what all trials of a choice and a final run would cost together."""
-        grid, costly = self.grid, [choice for choice in self.choices.values() if choice.case.entry.private]
+        grid, costly = self.grid, [case for case in self.choices if case.entry.private]
         tasks = []
-        for case, values, *_ in costly:
+        for case in costly:
             seeds = [seed for seed in grid.seeds if grid.data_seed(seed) == case.data_seed]
-            finals = tuple(grid.config(Cell(case, seed, values)) for seed in seeds)
+            finals = tuple(map(grid.config, self.runs([(case, seeds)])))
             trials = tuple(map(grid.config, grid.trials(case)))
             tasks.append(Call(case.words, cost, (self.read, trials, finals)))
-        for choice, costs in zip(costly, self.answers(tasks), strict=True):
-            self.choices[choice.case] = choice._replace(cost_proven=costs[0], cost_published=costs[1])
+        for case, costs in zip(costly, self.answers(tasks), strict=True):
+            names = ("epsilon_proven_with_trials", "epsilon_published_with_trials")
+            self.choices[case] |= zip(names, costs, strict=True)
 
     def table(self) -> dict[Cell, dict[str, Any]]:
         """Summaries of all runs that are there, in the order of the words; compare.csv has them, too."""
@@ -227,7 +235,7 @@ class Session:
             "metric": "mean-squared-error" if data and data[0]["task"] == "real" else "error",
             "references": {name: over(data, name) for name in ("larger_class", "pooled")} if data else {},
             "lines": [line_of(*at, [row for cell, row in rows.items() if cell.case[:2] == at]) for at in places],
-            "tuning": [choice.as_dict() for choice in self.choices.values()],
+            "tuning": [*self.choices.values()],
             "failed": [{"run": words, "reason": str(error)} for words, error in self.failed.items()],
             "refused": refused,
             "missing": wanted - len(found),
@@ -240,7 +248,7 @@ class Session:
             undrawn = drawn(picture, *pictures)
         told["pictures"] = [str(path) for path in pictures if undrawn is None]
         self.note(**{name: value for name, value in told.items() if name != "delta"})
-        return CompareResult(self.folder, told, rows, tuple(self.choices.values()), self.failed, undrawn)
+        return CompareResult(self.folder, told, rows, self.failed, undrawn)
 
     def _notes(self, summaries: Sequence[dict[str, Any]]) -> Iterable[str]:
         grid = self.grid

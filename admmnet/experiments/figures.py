@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import AdmmnetError, counted
-from admmnet.experiments.grid import Case, Cell
-from admmnet.experiments.parsing import Entry, Values
+from admmnet.experiments.grid import Cell
+from admmnet.experiments.parsing import Entry
 from admmnet.report.figure import COLOURS, MARKERS, Curve, Look, Panel, Picture, Rule
 from admmnet.types import Vector
 
@@ -87,34 +87,6 @@ def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> dict[st
     return found | {"error": over(rows, "test_error"), "spread": spread, "errors": errors}
 
 
-class Choice(NamedTuple):
-    """What was chosen for a case in so many trials, and the mean validation error of every combination.
-
-    The costs are epsilons of all trials and one final run on the same records, None where undefined.
-    """
-
-    case: Case
-    values: Values
-    errors: dict[Values, float]
-    trials: int
-    cost_proven: float | None = None
-    cost_published: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the choice for JSON."""
-        return {
-            **asdict(self.case.entry),
-            "epsilon": self.case.epsilon,
-            "data_seed": self.case.data_seed,
-            "chosen": dict(self.values),
-            "validation_error": [{"settings": dict(values), "error": error} for values, error in self.errors.items()],
-            "trials": self.trials,
-            "epsilon_proven_with_trials": self.cost_proven,
-            "epsilon_published_with_trials": self.cost_published,
-            "uncovered": UNCOVERED,
-        }
-
-
 class CompareResult(NamedTuple):
     """What a comparison leaves in memory.
 
@@ -125,7 +97,6 @@ class CompareResult(NamedTuple):
     folder: Path
     told: dict[str, Any]
     rows: dict[Cell, Row]
-    choices: tuple[Choice, ...]
     failed: dict[str, AdmmnetError]
     undrawn: str | None
 

@@ -201,13 +201,12 @@ class Grid:
 
     def agree(self, then: Mapping[str, Any]) -> None:
         """Refuse to go on with a folder that was made with other words, of which the lists alone may differ."""
-        now = self.words
-        pairs = [(name, then.get(name), now[name]) for name in ("admmnet", "files", "resplit", "tune", "tune_seeds")]
-        before, given = then["settings"], now["settings"]
+        both, kept = (then, self.words), ("admmnet", "files", "resplit", "tune", "tune_seeds")
+        before, now = ({name: words.get(name) for name in kept} for words in both)
+        refuse_others(self.folder, before, now)
         # where the records lie, and from where they are read, does not matter
-        names = [name for name in dict.fromkeys((*given, *before)) if name != "data_dir"]
-        pairs += [(name, before.get(name, _default(name)), given.get(name, _default(name))) for name in names]
-        refuse_others(self.folder, pairs)
+        before, now = ({name: x for name, x in words["settings"].items() if name != "data_dir"} for words in both)
+        refuse_others(self.folder, before, now, _default)
 
     def config(self, cell: Cell) -> RunConfig:
         """Settings of a cell: those that `admmnet run` would be given, without a run folder; checked."""

@@ -73,13 +73,16 @@ def sums_of(names: Iterable[str]) -> list[list[str]]:
     return [[path.name, sha256(path)] for path in found if path.is_file()]
 
 
-def refuse_others(folder: Path | str, pairs: Iterable[tuple[str, Any, Any]]) -> None:
-    """Refuse to go on with a folder of which a setting was another one; pairs are a name, the value then, and now."""
-    for name, before, now in pairs:
-        if before != now:
+def refuse_others(
+    folder: Path, then: Mapping[str, Any], now: Mapping[str, Any], default: Callable[[str], Any] = lambda _: None
+) -> None:
+    """Refuse to go on with a folder of which a setting was another one; ``default`` is what an open one is."""
+    for name in dict.fromkeys((*now, *then)):
+        before, given = (words.get(name, default(name)) for words in (then, now))
+        if before != given:
             raise RequestError(
                 f"{folder} was made with other settings: {name} was {json.dumps(before)}, this call has "
-                f"{json.dumps(now)}; repeat the call with the former, or name another folder with -o"
+                f"{json.dumps(given)}; repeat the call with the former, or name another folder with -o"
             )
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.experiments.driver import Session
-from admmnet.experiments.figures import Choice, Row, by, curve, curves, distinct, over_epsilon, pick, split, values
-from admmnet.experiments.grid import TRIAL_SEEDS, Cell
+from admmnet.experiments.figures import Row, by, curve, curves, distinct, over_epsilon, pick, split, values
+from admmnet.experiments.grid import TRIAL_SEEDS, Case, Cell
 from admmnet.experiments.parsing import said
 from admmnet.experiments.tasks import cost
 from admmnet.papers.driver import (
@@ -274,24 +274,24 @@ def _trials(bench: Bench, problems: list[Problem]) -> Iterator[Row]:
     for one in problems:
         session, grid = one.session, one.session.grid
         nearest = min(grid.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
-        tried: dict[str, tuple[Choice, list[Cell]]] = {}
+        tried: dict[str, tuple[Case, list[Cell]]] = {}
         costly: dict[str, tuple[Any, ...]] = {}
-        for choice in (own for own in session.choices.values() if own.case.epsilon in (None, nearest)):
-            words = one.source.title, choice.case.words, *grid.comparison.tune[:1], len(choice.errors)
-            name = name_of(*words)[:120]
-            tried[name] = choice, [cell for cell in grid.trials(choice.case) if cell.seed == TRIAL_SEEDS]
-            if choice.case.epsilon is not None:
-                final = grid.config(Cell(choice.case, grid.seeds[0], choice.values))
-                costly[name] = session.read, tuple(map(grid.config, tried[name][1])), (final,)
+        for case in (own for own in session.choices if own.epsilon in (None, nearest)):
+            cells = [cell for cell in grid.trials(case) if cell.seed == TRIAL_SEEDS]
+            name = name_of(one.source.title, case.words, *grid.comparison.tune[:1], len(cells))[:120]
+            tried[name] = case, cells
+            if case.epsilon is not None:
+                final = grid.config(*session.runs([(case, [grid.seeds[0]])]))
+                costly[name] = session.read, tuple(map(grid.config, cells)), (final,)
         costs = bench.passes("costs", cost, costly)
-        for name, (choice, cells) in tried.items():
+        for name, (case, cells) in tried.items():
             for cell in cells:
                 if (summary := session.summary(cell)) is None:
                     continue
                 for reading, method in _names(cell):
-                    facts = {"problem": one.name, "reading": reading, "method": method, "epsilon": choice.case.epsilon}
+                    facts = {"problem": one.name, "reading": reading, "method": method, "epsilon": case.epsilon}
                     facts |= {word: dict(cell.values).get(word) for word in ("batch", "clip", "learning_rate")}
-                    facts |= {"tried": len(choice.errors), "epsilon_proven_with_trials": costs.get(name, [None])[0]}
+                    facts |= {"tried": len(cells), "epsilon_proven_with_trials": costs.get(name, [None])[0]}
                     yield facts | {"error": summary["test_error"]["consensus"]}
 
 

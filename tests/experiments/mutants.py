@@ -8,7 +8,7 @@ MUTANTS = {
     "agents hold out the same rows": ("experiments/tasks.py", "spawn_key=(_STREAM, agent)", "spawn_key=(_STREAM,)"),
     "held-out rows train, too": ("experiments/tasks.py", "kept[held] = False", "kept[held[:0]] = False"),
     "the largest error wins": ("experiments/driver.py", "return min(means, key", "return max(means, key"),
-    "other settings go on": ("experiments/grid.py", 'if name != "data_dir"]', 'if name == "algorithm"]'),
+    "other settings go on": ("experiments/grid.py", 'if name != "data_dir"}', 'if name == "algorithm"}'),
     "other records go on": ("experiments/pool.py", "sha256(path)", "path.name"),
     "parts leave a piece out": ("experiments/grid.py", "found[part[0] - 1 :: part[1]]", "found[part[0] :: part[1]]"),
     "a file of somebody goes": ("experiments/driver.py", "        if strange:\n", "        if len(strange) > 1:\n"),

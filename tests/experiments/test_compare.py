@@ -110,9 +110,9 @@ def test_what_is_missing_is_made_what_failed_is_tried_again_and_lists_may_grow(
         result = compared(folder, files)
     case = "pp-admm:published at epsilon 5"  # without a choice it has no runs
     assert list(result.failed) == [f"{case} with eta=0.01,rounds=3, trial 1000001", case]
-    assert len(result.choices) == 3
+    assert len(result.told["tuning"]) == 3
     result = compared(folder, files, settings={"data_dir": str(tmp_path)})  # the same records may lie elsewhere
-    assert (result.failed, [own.values for own in result.choices]) == ({}, [own.values for own in made.choices])
+    assert (result.failed, result.told["tuning"]) == ({}, made.told["tuning"])
     redone = (trial, *names)
     changed = {name for name, state in states(folder).items() if state != before.get(name)}
     assert changed == {name.partition("/")[2] for name in redone}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,7 +23,7 @@ from admmnet.record.format import epsilon as figure
 from tests.command_runs import Admmnet
 from tests.people_runs import summary_of
 
-from .conftest import COMMON, GRID, METHODS, TUNE, Files, compared
+from .conftest import COMMON, GRID, TUNE, Files, compared
 
 
 def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: Files) -> None:
@@ -50,28 +51,29 @@ def test_the_least_mean_error_wins_and_the_first_of_equals() -> None:
 
 
 def test_choices_follow_the_validation_errors_and_runs_have_them(made: CompareResult, admmnet: Admmnet) -> None:
-    cases = [(choice.case.entry.text, choice.case.epsilon) for choice in made.choices]
-    assert cases == [*product(METHODS[1:], GRID["epsilons"])]
-    for choice in made.choices:
-        method, epsilon = choice.case.entry.method, choice.case.epsilon
+    tuned = made.told["tuning"]
+    cases = [(choice["method"], choice["epsilon"]) for choice in tuned]
+    assert cases == [*product(("proven", "published"), GRID["epsilons"])]
+    for choice in tuned:
+        method, epsilon, errors = choice["method"], choice["epsilon"], choice["validation_error"]
         name = f"pp-admm-{method}-{method}-{epsilon:g}"
-        assert choice.trials == 2 * len(choice.errors) == 2 * (4 if method == "published" else 2)
-        for values, error in choice.errors.items():
-            words = ",".join(f"{key}={value}" for key, value in values)
+        assert choice["trials"] == 2 * len(errors) == 2 * (4 if method == "published" else 2)
+        for values, error in (one.values() for one in errors):
+            words = ",".join(f"{key}={value}" for key, value in values.items())
             trials = [summary_of(made.folder / f"trials/{name}-{words}-{seed}") for seed in (1_000_000, 1_000_001)]
             assert {(own["data"]["train"], own["data"]["test"]) for own in trials} == {(152, 48)}
             assert error == pytest.approx(fmean(own["test_error"]["consensus"] for own in trials), rel=1e-12)
-        assert choice.errors[choice.values] == min(choice.errors.values())
+        assert {"settings": choice["chosen"], "error": min(one["error"] for one in errors)} in errors
         for seed in (0, 1):
             config = load_config(made.folder / f"runs/{name}-{seed}/config.toml")
-            assert all(getattr(config, key) == value for key, value in choice.values)
+            assert all(getattr(config, key) == value for key, value in choice["chosen"].items())
             assert summary_of(made.folder / f"runs/{name}-{seed}")["data"]["train"] == 200
-    assert len({choice.values for choice in made.choices}) > 1  # the grid tells settings apart
+    assert len({repr(choice["chosen"]) for choice in tuned}) > 1  # the grid tells settings apart
     told = admmnet.ok("compare", made.folder).out.split("tuned on a validation part")[1]
     lines = [row for row in (line.split() for line in told.splitlines()) if row and row[0].startswith("pp-admm")]
-    for row, choice in zip(lines, made.choices, strict=True):
-        assert ", ".join(f"{key}={value:g}" for key, value in choice.values) in " ".join(row)
-        assert row[-2] == figure(choice.cost_proven)
+    for row, choice in zip(lines, tuned, strict=True):
+        assert ", ".join(f"{key}={value:g}" for key, value in choice["chosen"].items()) in " ".join(row)
+        assert row[-2] == figure(choice["epsilon_proven_with_trials"])
     assert "the choice reads validation errors without noise, which no figure covers" in told
 
 
@@ -80,8 +82,9 @@ def test_test_records_are_never_read_for_the_choice(made: CompareResult, files: 
         np.savez(tmp_path / "poisoned.npz", X=honest["X"], y=-honest["y"])
     few: dict[str, Any] = {"algorithms": ("pp-admm",), "tune": TUNE[:1], "epsilons": (50.0,)}
     poisoned = compared(tmp_path / "grid", files | {"test": str(tmp_path / "poisoned.npz")}, **few)
-    (choice,) = poisoned.choices
-    assert choice[:4] == next(own for own in made.choices if own.case == choice.case)[:4]
+    (choice,), own = poisoned.told["tuning"], made.told["tuning"][1]
+    assert (choice["method"], choice["epsilon"]) == (own["method"], own["epsilon"]) == ("proven", 50.0)
+    assert (choice["chosen"], choice["validation_error"]) == (own["chosen"], own["validation_error"])
     for folder in (poisoned.folder / "trials").iterdir():
         assert (folder / "model.npz").read_bytes() == (made.folder / "trials" / folder.name / "model.npz").read_bytes()
     # the poison shows where test records are read
@@ -97,12 +100,12 @@ def totals_of(run: Path, method: str) -> list[Totals]:
 def test_the_cost_is_the_composition_of_all_ledgers(made: CompareResult) -> None:
     """PP-ADMM releases in every round, so that its ledgers hold its worst case."""
     delta = made.told["delta"]
-    for choice in made.choices:
-        method, epsilon = choice.case.entry.method, choice.case.epsilon
+    for choice in made.told["tuning"]:
+        method, epsilon = choice["method"], choice["epsilon"]
         name = f"pp-admm-{method}-{method}-{epsilon:g}-*"
         trials = [totals_of(path, method) for path in made.folder.glob(f"trials/{name}")]
         finals = [totals_of(path, method) for path in made.folder.glob(f"runs/{name}")]
-        assert (len(trials), len(finals)) == (choice.trials, 2)
+        assert (len(trials), len(finals)) == (choice["trials"], 2)
         costs, claims = [], []
         for parts in (trial for final in finals for trial in zip(*trials, final, strict=True)):
             total = Totals(method)
@@ -112,10 +115,10 @@ def test_the_cost_is_the_composition_of_all_ledgers(made: CompareResult) -> None
             rho = sum(float(part.rho_published or 0.0) for part in parts)
             claims.append(rho + 2.0 * np.sqrt(rho * np.log(1.0 / delta)))
         assert len(costs) == 8
-        assert choice.cost_proven == pytest.approx(max(costs), rel=1e-9)
-        assert float(choice.cost_proven or 0.0) > 1.5 * float(epsilon or 0.0) * (method == "proven")
+        assert choice["epsilon_proven_with_trials"] == pytest.approx(max(costs), rel=1e-9)
+        assert max(costs) > 1.5 * float(epsilon or 0.0) * (method == "proven")
         published = pytest.approx(max(claims), rel=1e-9) if method == "published" else None
-        assert choice.cost_published == published
+        assert choice["epsilon_published_with_trials"] == published
 
 
 def test_the_cost_is_the_dearest_agents_in_the_dearest_final_run() -> None:
@@ -135,7 +138,8 @@ def test_what_is_possible_is_tried_and_the_rest_is_named(files: Files, tmp_path:
     few: dict[str, Any] = {"epsilons": (50.0,), "seeds": (0,), "tune_seeds": 1, "settings": {"rounds": 3}}
     few |= {"tune": ("ipp-admm.max_releases=2:3:4", "lt-admm.edge_step=auto:1000", "admm.eta=0.5")}
     result = compared(tmp_path / "grid", files, algorithms=("ipp-admm:published", "lt-admm", "admm"), **few)
-    assert [(c.case.entry.text, len(c.errors)) for c in result.choices] == [("ipp-admm:published", 2), ("lt-admm", 1)]
+    tuned = [(choice["algorithm"], len(choice["validation_error"])) for choice in result.told["tuning"]]
+    assert tuned == [("ipp-admm", 2), ("lt-admm", 1)]
     assert [line["error"] is not None for line in result.told["lines"]] == [True, True, True]
     assert (result.failed, result.told["refused"]) == ({}, [])
     first, second = (note for note in result.told["notes"] if note.startswith("not tried: "))
@@ -149,14 +153,15 @@ def test_with_resplit_every_seed_draws_anew_and_its_split_is_tuned_by_itself(peo
     few: dict[str, Any] = {"algorithms": ("pp-admm", "admm"), "epsilons": (50.0,), "seeds": (0, 7), "tune_seeds": 1}
     few |= {"tune": ("eta=0.01:0.3",), "resplit": True}
     result = compared(tmp_path / "grid", {"data": people}, **few)
-    tried = [(choice.case.data_seed, choice.case.entry.text, choice.cost_proven is None) for choice in result.choices]
+    names = "data_seed", "algorithm", "epsilon_proven_with_trials"
+    tried = [(seed, name, proven is None) for seed, name, proven in map(itemgetter(*names), result.told["tuning"])]
     assert tried == [(seed, *who) for seed, who in product((0, 7), (("pp-admm", False), ("admm", True)))]
     assert {path.name for path in (tmp_path / "grid/trials").iterdir()} == {
         f"{name}-split{seed}-eta={eta}-1000000"
         for name, seed, eta in product(("pp-admm-proven-proven-50", "admm"), (0, 7), (0.01, 0.3))
     }
     first, second = (row for row in result.rows.values() if row["algorithm"] == "admm")
-    values = dict(result.choices[-1].values)
+    values = result.told["tuning"][-1]["chosen"]
     own = run(RunConfig(**COMMON, **values, data=people, data_seed=7, seed=7, algorithm="admm"))
     assert second["test_error"] == own.summary["test_error"]["consensus"]
     assert second["train_loss"] == own.summary["train_loss"] != first["train_loss"]

@@ -183,7 +183,8 @@ class Agents:
 
     def __init__(self, plans: Mapping[int, AgentPlan], around: Sequence[Sequence[int]], size: int) -> None:
         self.ids, self.plans = tuple(plans), tuple(plans.values())
-        numbers = {name: column([getattr(one, name) for one in self.plans]) for name in _COLUMNS}
+        names = "eta", "regularisation", "proximal", "weight", "convexity", "noise"
+        numbers = {name: column([getattr(one, name) for one in self.plans]) for name in names}
         self.plan = AgentPlan(**numbers)
         self.edges = edges = Edges(around)
         self.degree = edges.degree
@@ -306,9 +307,6 @@ def placed(ask: Asks, row: int) -> Any:
     """Question of a row, with its own free vector; None where it is not asked."""
     question = ask.questions[row]
     return question if ask.vectors is None or question is None else question.placed(ask.vectors[row])
-
-
-_COLUMNS = "eta", "regularisation", "proximal", "weight", "convexity", "noise"
 
 
 def wide(numbers: Any) -> Any:

@@ -256,9 +256,8 @@ class PublishedRule:
     """
 
     def __init__(self, method: PPADMM) -> None:
-        self._method, settings, gated = method, method.settings, method.gated
-        self._releases = int(settings.max_releases if gated else settings.rounds)
-        self._share = float(settings.gate_share) if gated else 0.0
+        self._method, settings = method, method.settings
+        self._share = float(settings.gate_share) if method.gated else 0.0
         graph, asked = method.facts.graph, settings.regularisation
         kinds = list(dict.fromkeys(self._kind(i) for i in sorted(graph)))
         self.regularisation, self._found = self._settle(kinds, None if asked == "auto" else float(asked))
@@ -308,8 +307,8 @@ class PublishedRule:
 
     def _allocate(self, rho_total: float, kind: Alike) -> Allocation:
         """Split rho_total as the paper does; BudgetError if too little is left for a round."""
-        method, each = self._method, rho_total * (1.0 - self._share) / self._releases
-        hidden = float(method.settings.inexact_share)
+        method, hidden = self._method, float(self._method.settings.inexact_share)
+        each = rho_total * (1.0 - self._share) / method.releases
         rho1, rho2 = each * (1.0 - hidden), each * hidden  # eq. (8)
         epsilon1 = published.epsilon1(rho1)  # eq. (9)
         epsilon3 = (method.noise_share or published.EPSILON3_SHARE) * epsilon1  # eq. (11)
@@ -337,7 +336,7 @@ class PublishedRule:
         if not method.gated:
             asked = PerturbedMinimiser(nothing, *common, tight=False, noise_share=method.noise_share)
             return Draft(PerturbedNoise(part.sigma1, sigma2, m), method.charges(asked, kind.records))
-        c, clip = self._releases, settings.loss_clip
+        c, clip = method.releases, settings.loss_clip
         ratio = (2.0 * c) ** (2.0 / 3.0)
         epsilon_t, epsilon_q = part.epsilon_gate / (1.0 + ratio), part.epsilon_gate * ratio / (1.0 + ratio)
         moved = 2.0 * clip / (kind.records if settings.gate_sensitivity == "mean" else 1)

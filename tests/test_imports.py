@@ -34,7 +34,7 @@ RUN = ("run", "--algorithm", "admm", "--rounds", "1", "--seed", "0", "--quiet", 
 @pytest.mark.parametrize("words", [(), ("run",), ("baseline",)])
 def test_help_needs_nothing_heavy(words: tuple[str, ...]) -> None:
     found = loaded_by(COMMAND.format((*words, "--help")))
-    assert found & {*HEAVY, "numpy", "admmnet"} == {"admmnet"}
+    assert found & {*HEAVY, "numpy", "admmnet", "msgspec"} == {"admmnet", *["msgspec"] * bool(words)}
 
 
 def test_neither_does_the_package_or_a_seeded_local_run(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from admmnet.running.reports import Reporter
 from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import TOPICS
-from admmnet.transport import Begun
+from admmnet.transport.begun import Begun
 from admmnet.transport.hosts import Keys, Network, read_network, read_secret, secret_path
 from admmnet.transport.zmq.meeting import Standing, setting
 from admmnet.transport.zmq.member import Finished, Member, OlderCopy, RunEnded

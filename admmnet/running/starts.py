@@ -21,7 +21,8 @@ from admmnet.record.forms import StartEntry
 from admmnet.record.journal import Began, Centred, Ended, Heard, Made, Measured, Record, Round, Run, Told, read_record
 from admmnet.running.journal import Journal, Past, Place
 from admmnet.running.party import Node
-from admmnet.transport import NEVER, Begun
+from admmnet.transport import NEVER
+from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.meeting import Standing, Start, shape_of
 from admmnet.types import Total, Vector
 

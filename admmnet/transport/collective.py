@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from admmnet.errors import AdmmnetError, StartEnded, Terminated, broken, kind_of, printable
 from admmnet.log import say
-from admmnet.transport import Failed, World
+from admmnet.transport import World
 
 T = TypeVar("T")
 STAGGER = 0.5
@@ -81,6 +81,8 @@ def as_one(world: World, *, quoting: bool = False) -> Iterator[None]:
     except AdmmnetError as error:
         if error.shared:
             raise
+        from admmnet.transport.begun import Failed  # here: help pages do without msgspec
+
         answers = world.gather(Failed(error.exit_code, str(error) if quoting else error.public), "ready")
         if isinstance(error, StartEnded):
             raise error.of_all() from None
@@ -90,6 +92,8 @@ def as_one(world: World, *, quoting: bool = False) -> Iterator[None]:
 
 
 def _raise_first(answers: Sequence[Any]) -> None:
+    from admmnet.transport.begun import Failed  # here: help pages do without msgspec
+
     for answer in answers:
         if isinstance(answer, Failed):
             raise kind_of(answer.code)(printable(answer.text)).of_all()

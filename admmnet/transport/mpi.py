@@ -17,7 +17,8 @@ from mpi4py import MPI
 
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
-from admmnet.transport import Failed, Inbox, Outgoing, Transport, World
+from admmnet.transport import Inbox, Outgoing, Transport, World
+from admmnet.transport.begun import Failed
 from admmnet.transport.stall import STALL
 from admmnet.types import Integers, Matrix
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.identity.keys import Identity
-from admmnet.transport import Failed
+from admmnet.transport.begun import Failed
 from admmnet.transport.zmq import member as members
 from admmnet.transport.zmq.meeting import Hail, Here, end_statement, sign_here
 from admmnet.transport.zmq.member import Member

@@ -18,7 +18,8 @@ from admmnet.record.forms import AgentEntry
 from admmnet.running.summary import heard
 from admmnet.running.told import nominal_of, target_of
 from admmnet.running.topics import Figures
-from admmnet.transport import Begun, Failed, Transport, World
+from admmnet.transport import Transport, World
+from admmnet.transport.begun import Begun, Failed
 from admmnet.transport.collective import owned, share
 
 OWNERS = ((0, 1), (2,))

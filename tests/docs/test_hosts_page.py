@@ -9,7 +9,7 @@ from functools import partial
 from admmnet.config.run_config import known_settings
 from admmnet.running.metrics import FIGURES
 from admmnet.running.topics import TABLE
-from admmnet.transport import Failed
+from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Peer, _Table
 from admmnet.transport.zmq import wire as topics
 from admmnet.transport.zmq.meeting import Here

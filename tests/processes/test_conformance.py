@@ -13,7 +13,8 @@ import pytest
 
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import Identity
-from admmnet.transport import Begun, World
+from admmnet.transport import World
+from admmnet.transport.begun import Begun
 from admmnet.transport.hosts import Keys, Peer, make_network, read_network, read_secret, write_network, write_secret
 from admmnet.transport.zmq.meeting import Standing
 from admmnet.transport.zmq.member import Member

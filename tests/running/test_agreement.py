@@ -27,7 +27,8 @@ from admmnet.running.agreement import agreed, numbered
 from admmnet.running.arguments import public_settings
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.resume import resumed_config
-from admmnet.transport import Begun, World
+from admmnet.transport import World
+from admmnet.transport.begun import Begun
 from admmnet.transport.hosts import make_network
 from admmnet.types import Total
 from tests.people_runs import Stop, stopping, write_people

@@ -24,7 +24,8 @@ from admmnet.record.journal import HEAD, JOURNAL, past_of, read_records
 from admmnet.running.closing import fits, staged, take_end
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS
-from admmnet.transport import NEVER, Begun, Failed
+from admmnet.transport import NEVER
+from admmnet.transport.begun import Begun, Failed
 from admmnet.transport.hosts import Peer
 from admmnet.transport.zmq.meeting import Rule, Standing, Start
 from admmnet.transport.zmq.wire import END, ERROR, LONG, ROWS, TOTAL, BadFrame, End, Signature

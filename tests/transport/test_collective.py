@@ -12,7 +12,8 @@ import pytest
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
 from admmnet.record.journal import Void
 from admmnet.running.journal import Journal, Past
-from admmnet.transport import NEVER, Begun, Failed, Transport, World
+from admmnet.transport import NEVER, Transport, World
+from admmnet.transport.begun import Begun, Failed
 from admmnet.transport.collective import as_one, install_exception_hook, owned, report_error, share
 from admmnet.transport.zmq.member import Member
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from admmnet.errors import RunError
-from admmnet.transport import Failed
+from admmnet.transport.begun import Failed
 from admmnet.transport.zmq import wire
 from admmnet.transport.zmq.meeting import Hail, sign_here
 from admmnet.transport.zmq.wire import BadFrame, Frame, Kind, Line, Lost, Message, Word, packed, read_word, sign_word

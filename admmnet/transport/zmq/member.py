@@ -27,7 +27,8 @@ from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
-from admmnet.transport import NEVER, Failed, Inbox, Outgoing, Transport, World
+from admmnet.transport import NEVER, Inbox, Outgoing, Transport, World
+from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, outdated, sign_here
 from admmnet.transport.zmq.turns import tree_of

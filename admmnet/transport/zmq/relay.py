@@ -25,7 +25,8 @@ from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.identity.keys import verify
 from admmnet.log import say
-from admmnet.transport import NEVER, Failed
+from admmnet.transport import NEVER
+from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import (
     Edge,

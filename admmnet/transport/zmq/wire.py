@@ -17,7 +17,8 @@ from msgspec import Meta, Struct
 
 from admmnet.errors import RunError
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport import NEVER, Failed
+from admmnet.transport import NEVER
+from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Peer
 
 PIECE = 2**20

@@ -126,7 +126,7 @@ def test_continuous_integration_ends_with_a_clone_without_real_sets(first: int, 
         shutil.copy(ROOT / script, project / script)
     (project / ".gitignore").write_text(".venv\n")
     (project / "tests/data/test_real_sets.py").write_text("from tests.real_sets import need\n")
-    (project / "tests/data/test_show.py").write_text("import json\n")
+    (project / "tests/data/test_transform.py").write_text("import json\n")
     program(project / "launch/test.sh", f"echo $ADMMNET_DATA; exit {first}")
     built = """case $2 in
         pip) [ "$CC" = false ] && exec mkdir "$9" ;;

@@ -135,10 +135,12 @@ class Target:
             needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
             if spent.kappa_alone > most_excess(max(needed, epsilon), self.delta):  # a larger epsilon lowers its share
                 anew = "name another folder with --account, whose epsilon comes on top"
-                if math.isinf(spent.rho):  # restored
+                if spent.kappa_alone > most_excess(epsilon, self.delta):  # no epsilon from here on takes it
+                    restored = math.isinf(spent.rho)
+                    cause = "an older copy of a run's folder was put back" if restored else "its noise was too coarse"
                     return (
-                        f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and an older "
-                        f"copy of a run's folder was put back: it pays for no further run; {anew}"
+                        f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and {cause}: "
+                        f"it pays for no further run; {anew}"
                     )
                 most = largest(lambda larger: spent.kappa_alone <= most_excess(larger, self.delta), epsilon, epsilon)
                 return (

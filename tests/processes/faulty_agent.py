@@ -32,6 +32,7 @@ from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import AgentStreams
 from admmnet.running import closing, spawn
 from admmnet.running.observer import Observer
+from admmnet.running.party import Party
 from admmnet.running.rounds import Rounds
 from admmnet.transport import Transport, World
 from admmnet.transport.zmq.member import Member, ZmqTransport
@@ -148,7 +149,9 @@ def arm_fault(how: str, agent: str, at: int) -> None:
     elif how == "load":
         around(rows, "to_norm_1", FAULTS["bug"])
     elif how == "model":  # it tells of another model than it has
-        around(Observer, "models", lambda real, own: real(own) + 1e300 * (getattr(own, "_round", 0) == at))
+        measured = list[int]()
+        around(Observer, "observe", lambda real, own, round, *more: (measured.append(round), real(own, round, *more)))
+        around(Party, "models", lambda real, own: real(own) + 1e300 * (measured[-1:] == [at]))
     elif how == "stall":
         arm_stall(at)
     elif how.startswith("wrong="):

@@ -50,7 +50,7 @@ def test_a_lie(lie: str, start: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
     words += ("--whiten", "on") if lie.startswith("stages") else ()  # a sum before the first round
     words += ("--trust", "masked", "--colluders", "1") if lie.startswith("masked") else ()
     late = ("--strikes", "1", "--round-deadline", "8") if lie.startswith(NEVER) else ("--strikes", "2")
-    more = ("--regroup-deadline", "5", "--connect-deadline", "8", "--heartbeat-deadline", "10", *late)
+    more = ("--regroup-deadline", "15", "--connect-deadline", "30", "--heartbeat-deadline", "10", *late)
     counted(monkeypatch)
     arm(monkeypatch)
     own = ("--heartbeat-deadline", "10")

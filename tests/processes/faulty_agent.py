@@ -144,14 +144,19 @@ def arm_wrong(agent: int, number: float) -> None:
 
 def arm_fault(how: str, agent: str, at: int) -> None:
     """Arm the fault of ADMMNET_FAULT in this process."""
+    observed: list[int] = []
+
+    def told_of(round: int) -> int:
+        observed.append(round)
+        return round
+
     if how == "start":  # before it has greeted anybody
         around(Member, "meet", lambda *_, **__: FAULTS["kill"]())
     elif how == "load":
         around(rows, "to_norm_1", FAULTS["bug"])
     elif how == "model":  # it tells of another model than it has
-        measured = list[int]()
-        around(Observer, "observe", lambda real, own, round, *more: (measured.append(round), real(own, round, *more)))
-        around(Party, "models", lambda real, own: real(own) + 1e300 * (measured[-1:] == [at]))
+        around(Observer, "observe", lambda real, own, round, *more: real(own, told_of(round), *more))
+        around(Party, "models", lambda real, own: real(own) + 1e300 * (observed[-1:] == [at]))
     elif how == "stall":
         arm_stall(at)
     elif how.startswith("wrong="):

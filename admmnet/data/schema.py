@@ -17,7 +17,6 @@ from admmnet.errors import RequestError
 Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Above0 = Annotated[float, Meta(gt=0.0, le=sys.float_info.max)]
 Mark = Annotated[str, Meta(pattern=r'^(_|[^\w+"-])\Z')]
-Range = tuple[Number, Number]
 Task = Literal["binary", "classes", "real"]
 """What labels are: -1 and +1, classes 0..K-1 with K >= 3, or targets in [-1, 1]."""
 Scale = Literal["linear", "centred", "log", "bins", "none"]
@@ -102,7 +101,7 @@ class Schema(Struct, frozen=True):
     drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
     threshold: Number | None = None  # makes two classes of a numeric label: above it is +1, all else -1
     leave_out: tuple[str, ...] = ()  # label values of csv records that are left out, such as "not asked"
-    targets: Range | None = None  # public range of a real target, to which it is clipped; None for classes
+    targets: tuple[Number, Number] | None = None  # public range that real targets are clipped to; None for classes
     centre: Number | None = None  # value of a real target that becomes 0; None for the middle of the range
     scales: tuple[Above0, ...] = ()  # largest absolute values of all features, or one for all, if declared
     separator: Mark | None = None  # of the cells of a text file; None: a tab of .tsv, else a comma
@@ -240,7 +239,7 @@ def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) ->
 def _rule(name: str, entry: Any, place: str) -> Rule:
     if not isinstance(entry, Mapping):
         raise RequestError(f"{place} must be a table with kind = 'categorical' or 'numeric', got {entry!r}")
-    given = _texted({"column": name, **entry}, place)
+    given = {"column": name} | _texted(entry, place)
     kind = given.pop("kind", None)
     if kind == "categorical":
         return _categorical(name, given, place)
@@ -269,7 +268,7 @@ def _categorical(name: str, given: dict[str, Any], place: str) -> Categorical:
     if "missing" in given:
         (given["missing"],) = _texts([given["missing"]], place)
     rule = _made(Categorical, given, place, prefix=name)
-    if rule.missing not in (None, "refuse", "indicator", *(rule.places or [rule.missing])):
+    if rule.missing not in (None, "refuse", "indicator") and rule.missing not in (rule.places or [rule.missing]):
         words = "must be 'indicator', 'refuse' or one of the categories"
         raise RequestError(f"{place}.missing {words}, got {rule.missing!r}")
     return rule

@@ -72,7 +72,6 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
 
     RequestError if settings contradict the model, features differ in name or order, or rows are wrong.
     """
-    _check(model, new)
     label = str(new.label or model.config.label or (model.table or {}).get("label") or "y")
     table = in_memory(new.data, label, labelled=labelled, finite=model.found.encoding is None)
     name = str(new.data) if table is None else "arrays" if table.numbers is not None else "frame"
@@ -93,7 +92,11 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
                 " of them with --data, and drop --part"
             )
     rows = load_new(settings, model.feature_names, part=part, labelled=labelled, table=table)
-    _require_same_task(model, rows)
+    if rows.task != model.task:
+        raise RequestError(
+            f"the model in {model.folder} learned {LEARNS[model.task]}, and {rows.name} has"
+            f" {in_words(rows.task, rows.labels)}: take rows of its own kind"
+        )
     with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
         return replace(rows, X_test=model.found.rows(rows.X_test))
 
@@ -184,15 +187,6 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
     elif task == "classes":
         facts["classes"] = list(rows.labels)
     return facts
-
-
-def _require_same_task(model: Model, rows: Records) -> None:
-    """Refuse rows with other labels than the model was trained with."""
-    if rows.task != model.task:
-        raise RequestError(
-            f"the model in {model.folder} learned {LEARNS[model.task]}, and {rows.name} has"
-            f" {in_words(rows.task, rows.labels)}: take rows of its own kind"
-        )
 
 
 def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.schema import Categorical, Rule, parse_schema
+from admmnet.data.schema import Categorical, Numeric, Rule, parse_schema
 from admmnet.data.table import MISSING, numbered
 from admmnet.errors import RequestError
 from admmnet.files import write_whole
@@ -70,16 +70,15 @@ def _measured(model: Model) -> dict[str, Any] | None:
     encoding = model.found.encoding
     if encoding is None:
         return None
-    rules: tuple[Rule | None, ...] = parse_schema(model.table).rules or (None,) * len(encoding.columns)
     names = numbered(len(encoding.columns))
-    parts = zip(names, rules, encoding.columns, strict=True)
-    return {"omega": encoding.omega, "columns": [_part(*part) for part in parts]}
+    rules = parse_schema(model.table).rules or tuple(Numeric(name, name) for name in names)
+    return {"omega": encoding.omega, "columns": [*map(_part, rules, encoding.columns)]}
 
 
-def _part(name: str, rule: Rule | None, column: Column) -> dict[str, Any]:
-    found = {"name": name, "column": name} if rule is None else {"name": rule.prefix, "column": rule.column}
+def _part(rule: Rule, column: Column) -> dict[str, Any]:
+    found = {"name": rule.prefix, "column": rule.column}
     if isinstance(column, Number):
-        missing = rule.missing if rule is not None and isinstance(rule.missing, float) else None
+        missing = rule.missing if isinstance(rule.missing, float) else None
         own = {"weight": column.weight, "low": column.low, "high": column.high, "missing": missing}
         return {"kind": "number", **found, **own, "shares": list(column.shares) or None}
     if isinstance(rule, Categorical) and rule.open:

@@ -120,11 +120,19 @@ def read_model(folder: str | Path) -> Model:
     if not isinstance(folder, str | os.PathLike):
         raise RequestError(f"{short(folder)} is no run folder: give its path")
     folder = Path(folder)
+    path = folder / "model.npz"
+    if not path.is_file():
+        lacks = f"{folder} has no model.npz" if folder.exists() else f"there is nothing of the name {folder}"
+        raise RequestError(f"{lacks}: name the folder of a finished run")
     try:
-        theta, consensus, names, classes = _arrays(folder)
+        arrays = model_arrays(path.read_bytes(), path)
         encoding, found = read_found(folder)
     except (OSError, CheckFailed) as error:
         raise RequestError(f"{error}: take the original run folder") from None
+    theta, consensus = arrays["theta"], arrays["consensus"]
+    names, classes = (tuple(map(str, arrays.get(key, ()))) for key in ("feature_names", "classes"))
+    if not (np.isfinite(theta).all() and np.isfinite(consensus).all()):
+        raise _unsound(path, "is no sound model (it holds numbers that are not finite)")
     if found.whitening is not None and len(found.whitening) != len(names):
         raise _unsound(folder / WHITENING, f"is not of the {len(names)} features of the model")
     deviation = _deviation(folder / NOISE, consensus)
@@ -133,19 +141,6 @@ def read_model(folder: str | Path) -> Model:
 
 def _unsound(path: Path, why: object) -> RequestError:
     return RequestError(f"{path} {why}: take the original run folder")
-
-
-def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
-    path = folder / "model.npz"
-    if not path.is_file():
-        lacks = f"{folder} has no model.npz" if folder.exists() else f"there is nothing of the name {folder}"
-        raise RequestError(f"{lacks}: name the folder of a finished run")
-    arrays = model_arrays(path.read_bytes(), path)
-    theta, consensus, names = (arrays[key] for key in ("theta", "consensus", "feature_names"))
-    if not (np.isfinite(theta).all() and np.isfinite(consensus).all()):
-        raise _unsound(path, "is no sound model (it holds numbers that are not finite)")
-    classes = arrays.get("classes", ())
-    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
 
 
 def _deviation(path: Path, consensus: Vector) -> Vector | None:

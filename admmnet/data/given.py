@@ -15,7 +15,7 @@ from admmnet.data.loading import SPARSE, ReadRecords, dealt_already, made, tests
 from admmnet.data.memory import frame_of, frame_table, kinds_of, table_of
 from admmnet.data.records import Records
 from admmnet.data.rows import every
-from admmnet.data.schema import parse_schema
+from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.settings import GROUPS, SHARDS, DataSettings, check_settings, parse_split
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared
@@ -101,12 +101,12 @@ class Given(Struct, frozen=True):
         if (parse_split(settings.split).kind in (SHARDS, GROUPS)) != (self.own is not None):
             begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
             raise RequestError(f"the run was begun on {begun}, but the records came as {now}: give them as before")
-        order = self._order(agents, mine)
+        order, schema = self._order(agents, mine), declared(settings)
         if self.own is None:
-            table = self._table(self.pool, "", settings)
+            table = self._table(self.pool, "", schema)
         else:
-            table = stacked([self._table(self.own[i], f"shards[{i}]: ", settings) for i in order])
-        source = self._source(table, settings)
+            table = stacked([self._table(self.own[i], f"shards[{i}]: ", schema) for i in order])
+        source = self._source(table, schema, settings)
         known, train, test = self._tests(source, settings)
         one = source.schema.targets is None and len(np.unique(source.y)) < 2  # targets may lie beyond their range
         if settings.data_dependent and self.whole and one:
@@ -130,18 +130,18 @@ class Given(Struct, frozen=True):
             )
         return wanted
 
-    def _table(self, given: Any, prefix: str, settings: DataSettings) -> RawTable:
+    def _table(self, given: Any, prefix: str, schema: Schema) -> RawTable:
         if self.kind == "arrays":
             X, y = given
-            table = table_of(X, y, prefix, "X", finite=settings.encode != "private")
-            return replace(table, spelling=declared(settings).spelling)
-        schema = declared(settings)
-        table = replace(frame_table(given, prefix, "the frame"), spelling=schema.spelling)
+            table = table_of(X, y, prefix, "X", finite=not schema.measured)
+        else:
+            table = frame_table(given, prefix, "the frame")
+        table = replace(table, spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
-    def _source(self, table: RawTable, settings: DataSettings) -> Source:
+    def _source(self, table: RawTable, schema: Schema, settings: DataSettings) -> Source:
         """Table with its labels and features; of a frame that nothing declares, as its rows suggest them."""
-        schema, drafts = declared(settings), self.whole and settings.data_dependent
+        drafts = self.whole and settings.data_dependent
         if schema.rules and self.kind == "arrays":
             raise RequestError("schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y")
         if self.kind == "frame" and not (schema.rules or drafts):
@@ -159,7 +159,7 @@ class Given(Struct, frozen=True):
     def _tests(self, source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
         """Source of the test records, training rows, and test rows of that source."""
         if self.test is not None:
-            table = self._table(self.test, "test: ", settings)
+            table = self._table(self.test, "test: ", source.schema)
             known = source_of(table, source.schema, settings.positive, discover=False)
             check_names(known.features.names, source.features.names, "test: ")
             return replace(known, file=self.kind), every(source), every(known)

@@ -10,7 +10,7 @@ import math
 import os
 import resource
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,16 +24,9 @@ STAYING = 4096
 
 
 def write_whole(files: Mapping[Path, bytes]) -> None:
-    """Write files so that each is there whole, and lasts, or is as it was before; else as ``staged``."""
-    with staged(files) as name_all:
-        name_all()
+    """Write files so that each is there whole, and lasts, or is as it was before.
 
-
-@contextmanager
-def staged(files: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
-    """Have files on the disk as drafts, and what gives them their names: in order, the last one only where all are.
-
-    RunError if the disk refuses; drafts without a name are removed in the end.
+    They get their names in order, once all are on the disk. RunError if it refuses; drafts without a name are removed.
     """
     drafts = {path: path.with_name(f".{path.name}.new") for path in files}
     path = next(iter(drafts))
@@ -44,14 +37,9 @@ def staged(files: Mapping[Path, bytes]) -> Iterator[Callable[[], None]]:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-
-        def name_all() -> None:
-            nonlocal path
-            for path, draft in drafts.items():
-                draft.replace(path)
-                sync(path.parent)
-
-        yield name_all
+        for path, draft in drafts.items():
+            draft.replace(path)
+            sync(path.parent)
     except OSError as error:
         raise RunError(f"cannot write {path}: {remedy(error)}") from None
     finally:

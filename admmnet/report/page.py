@@ -27,8 +27,17 @@ from admmnet.record.verdict import verdict_of
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
 from admmnet.report.run_plot import plot_run
-from admmnet.report.series import RunSeries, curves, folder_names, gate_line, heading, joining
-from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
+from admmnet.report.series import (
+    RunSeries,
+    curves,
+    folder_names,
+    gate_line,
+    heading,
+    joining,
+    no_better_than,
+    one_class,
+    yardsticks,
+)
 from admmnet.version import __version__
 
 if TYPE_CHECKING:

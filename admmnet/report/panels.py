@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.record.format import error
 from admmnet.report.figure import COLOURS, DASHES, GREEN, INK, LABEL, MARKERS, TICK, Band, Curve, Look, Panel, Rule
-from admmnet.report.series import Floats, RunSeries
-from admmnet.running.yardsticks import WORDS, yardsticks
+from admmnet.report.series import WORDS, Floats, RunSeries, yardsticks
 
 LINES = {
     "error": "consensus",

@@ -14,8 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.record.verdict import mode_of
 from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.panels import MOST_DRAWN, MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
-from admmnet.report.series import RunSeries, folder_names, heading, read_series
-from admmnet.running.yardsticks import one_class
+from admmnet.report.series import RunSeries, folder_names, heading, one_class, read_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

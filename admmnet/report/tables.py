@@ -15,8 +15,7 @@ from admmnet.record.format import count, error, number, percent, seconds
 from admmnet.record.forms import AgentEntry, Baseline, Summary
 from admmnet.record.verdict import verdict_on
 from admmnet.report.columns import FEW, Row, explained, marks_in, print_table
-from admmnet.report.series import gate_line, joining
-from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
+from admmnet.report.series import gate_line, joining, no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
 SAME = "the final model, the same at all agents"

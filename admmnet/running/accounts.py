@@ -57,15 +57,23 @@ def open_accounts(
     if settings.account is None:
         return {}
     folder = Path(settings.account)
-    _complete(folder, _same_records(folder, records), mine)
+    begun = _same_records(folder, records)["begun"]
+    for i in mine:  # what was spent would be forgotten
+        path = account_path(folder, i)
+        # a lock that is there knows what an empty one lacks
+        whole = path.exists() and (path.stat().st_size > 0 or path.with_suffix(".lock").exists())
+        if i in begun and not whole:
+            raise RequestError(
+                f"the account {path} is missing, or empty, but by {folder / RECORDS} a run has used it: "
+                "put it back, it holds this agent's spending"
+            )
     # as PrivacySettings has it: settings of another package's method do not say what was promised
     budgets = {i: PrivacySettings.budget_of(settings, i) for i in mine}
     accounts: dict[int, AccountFile] = {}
     how: dict[str, Any] = {"mode": records["mode"], "kept": stay_open(len(mine)), "alone": len(mine) == 1}
     try:
         for i in mine:
-            begun = begun_at(since, i, len(counts))
-            accounts[i] = AccountFile(folder, i, counts[i], *budgets[i], since=begun, **how)
+            accounts[i] = AccountFile(folder, i, counts[i], *budgets[i], since=begun_at(since, i, len(counts)), **how)
     except BaseException:
         for account in accounts.values():
             account.close()
@@ -108,19 +116,6 @@ def restore(folder: Path, agent: int, epsilon: float) -> None:
         account.restore()
     finally:
         account.close()
-
-
-def _complete(folder: Path, then: Mapping[str, Any], agents: Sequence[int]) -> None:
-    """Refuse a folder that lacks an account of these agents: what was spent would be forgotten."""
-    for i in agents:
-        path = account_path(folder, i)
-        # a lock that is there knows what an empty one lacks
-        whole = path.exists() and (path.stat().st_size > 0 or path.with_suffix(".lock").exists())
-        if i in then["begun"] and not whole:
-            raise RequestError(
-                f"the account {path} is missing, or empty, but by {folder / RECORDS} a run has used it: "
-                "put it back, it holds this agent's spending"
-            )
 
 
 def note_begun(folder: Path, agents: Collection[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,10 +100,9 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
     listed = {i: str(peers[q].identity) for q, own in enumerate(owners) for i in own if peers}
     keys = {i: MaskKey() for i in owners[world.rank]}
 
-    def signed(agent: int, public: str) -> str:
-        return "" if identity is None else identity.sign(_statement(run, agent, public)).hex()
-
-    mine = {i: (key.public.hex(), signed(i, key.public.hex())) for i, key in keys.items()}
+    word: Callable[[int, str], bytes] = lambda agent, public: statement("key for masks", run, agent, public)  # noqa: E731
+    public = {i: key.public.hex() for i, key in keys.items()}
+    mine = {i: (own, "" if identity is None else identity.sign(word(i, own)).hex()) for i, own in public.items()}
 
     def valid(agent: int, said: object) -> bool:
         if not isinstance(said, list | tuple) or len(said) != 2 or not all(isinstance(x, str) for x in said):
@@ -112,16 +111,16 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
             signature = bytes.fromhex(said[1])
         except ValueError:
             return False
-        return agent not in listed or verify(listed[agent], signature, _statement(run, agent, said[0]))
+        return agent not in listed or verify(listed[agent], signature, word(agent, said[0]))
 
     what = "key for masks, with its signature,"
     here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
     told = owned(world, share(world, {"values": mine}, "masks"), here, mine, valid, what, lasting=False)
 
     probe, known = MaskKey(), dict[int, bytes]()
-    for agent, (public, _) in told.items():
+    for agent, (own, _) in told.items():
         try:
-            known[agent] = bytes.fromhex(public)
+            known[agent] = bytes.fromhex(own)
             probe.shared(known[agent])
         except ValueError:
             world.blame(
@@ -130,7 +129,3 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
     alike = hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
     start = start_of(run, alike, known)
     return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
-
-
-def _statement(run: str, agent: int, public: str) -> bytes:
-    return statement("key for masks", run, agent, public)

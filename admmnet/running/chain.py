@@ -93,7 +93,9 @@ class Chain:
         shifts: dict[int, Vector] = {}
         theta: Matrix | None = None
         if change.past is None:
-            theta, duals = self._brought()
+            vectors, own_duals, whose = party.brought()
+            said = edge.collect(self._transport, np.hstack([vectors, own_duals, whose[:, None]]))
+            theta, duals = said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)  # nan for none
             graph = self._plan.graph if self.graph is None else self.graph
             for part in parts_of(graph, {i for i in members if not np.isnan(duals[i, 0])}):
                 shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
@@ -117,14 +119,6 @@ class Chain:
         shift = shifts.get(mine[0])
         centred.shift = None if shift is None else shift.astype("<f8", copy=False).tobytes()
         return centred
-
-    def _brought(self) -> tuple[Matrix, Matrix]:
-        """Last vectors and duals of all agents, shape (N, d) each; nan for the dual of who has none."""
-        party = self._party
-        theta, duals, whose = party.brought()
-        said = edge.collect(self._transport, np.hstack([theta, duals, whose[:, None]]))
-        size = self._plan.method.size
-        return said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)
 
     def _plan_anew(self, round: int, members: Collection[int], centred: Centred, *, again: bool) -> Centred:
         """Give the members the agents, and the slots, of a start that is planned for the rounds that are left.

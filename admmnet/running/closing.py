@@ -26,6 +26,13 @@ from admmnet.transport import Transport, World, edge
 from admmnet.transport.zmq.wire import End
 from admmnet.types import Integers, Matrix, Vector
 
+GRID = 2.0**-40
+"""Grid to which a number is rounded before it is averaged along a tree."""
+AT_ONCE = 4096
+"""Agents whose vectors are rounded together."""
+MOST_AVERAGED = 2**21
+"""Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
+
 
 def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, party: Party, done: int) -> Matrix:
     """Every agent's model: the average, its own last released vector, or the mean of its tail."""
@@ -120,14 +127,6 @@ def take_end(folder: Path, end: End) -> None:
     mine = own is not None and own.digest == end.digest
     files = own.files if own is not None and mine else end.files
     adopt(folder, {**files, FINISH: end.finish}, "the end that most agents have signed", own=mine)
-
-
-GRID = 2.0**-40
-"""Grid to which a number is rounded before it is averaged along a tree."""
-AT_ONCE = 4096
-"""Agents whose vectors are rounded together."""
-MOST_AVERAGED = 2**21
-"""Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
 
 
 class TailAverage:

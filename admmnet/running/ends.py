@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
+from typing import Any
 
 from admmnet.errors import RequestError, Terminated
 from admmnet.record.format import epsilon
@@ -33,23 +34,20 @@ def terminating() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-class LastWords:
-    """Puts into an interrupt that passes what the run spent and how it goes on; the last exit of an ``ExitStack``.
+@contextmanager
+def speaking() -> Iterator[dict[str, Any]]:
+    """Put into an interrupt of this block what the run spent and how it goes on: arguments of ``last_words``.
 
-    ``folder`` is set once there is a run folder; ``alone`` says that every host has one of its own.
+    ``folder`` is filled in once there is a run folder, and ``alone``, that every host has one of its own.
     """
-
-    def __init__(self) -> None:
-        self.folder: Path | None = None
-        self.alone = False
-
-    def __call__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Exit of the stack; the error goes on."""
+    known: dict[str, Any] = {"folder": None}
+    try:
+        yield known
+    except KeyboardInterrupt as error:
+        error.args = error.args or (last_words(**known),)
+        raise
+    finally:
         KEPT.end()
-        if isinstance(error, KeyboardInterrupt) and not error.args:
-            error.args = (last_words(self.folder, alone=self.alone),)
 
 
 def last_words(folder: Path | None, *, alone: bool = False) -> str:

@@ -23,9 +23,8 @@ from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located
 from admmnet.running.loading import Loader, block_of, held, read_records
 from admmnet.running.plan import Plan, decide
-from admmnet.running.precheck import journal_note, notes_of, precheck, require_room
 from admmnet.running.takeover import check_charged, check_columns, source_of
-from admmnet.running.told import alike_of, counts_of, told_of
+from admmnet.running.told import alike_of, counts_of, journal_note, notes_of, precheck, require_room, told_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import share

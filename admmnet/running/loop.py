@@ -39,7 +39,7 @@ from admmnet.running.arguments import arguments, in_python, public_settings, res
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.chain import Chain
 from admmnet.running.closing import TailAverage, answer, note_model, write_end
-from admmnet.running.ends import LastWords, terminating
+from admmnet.running.ends import speaking, terminating
 from admmnet.running.entrance import prepare
 from admmnet.running.events import Listener, OnRound, Outcome, outcome_of
 from admmnet.running.graphs import located
@@ -118,15 +118,14 @@ def execute(
     """Run what the settings say; arguments as of ``run``."""
     begun_at = time.perf_counter()
     with ExitStack() as opened:
-        words = opened.push(LastWords())
+        words = opened.enter_context(speaking())
         with as_one(world, quoting=config.simulation):
             plan = prepare(config, world, loader)
             for account in plan.accounts.values():
                 opened.callback(account.close, commit=False)  # ledgers commit
             written = to_toml(plan.config) if plan.config.resume is None else None
             folder = run_folder.open_folder(plan.config.out, plan.settings.algorithm, written, world, opened)
-        words.folder = folder
-        words.alone = not world.shared_folder
+        words |= {"folder": folder, "alone": not world.shared_folder}
         if on_start is not None:
             on_start(plan)
         whole = plan  # of all agents and edges, whoever takes part in this start

@@ -157,7 +157,12 @@ class HostJournal(Journal):
             elif self.segments and self.segments[-1].plan == begun.plan:
                 first, at = self.segments[-1].centred.round, self._reach
         rounds = load_saved(self.folder).rounds if is_begun(self.folder) else 0
-        lines, head = (0, "") if self._seeded else _end_of(self.folder / ledger_name(self._agent, self._agents))
+        ledger, lines, last = self.folder / ledger_name(self._agent, self._agents), 0, b""
+        if not self._seeded and ledger.exists():  # its whole lines; whether they hold is seen where it is opened
+            with ledger.open("rb") as file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        lines, last = lines + 1, line[:-1]
         return Standing(
             self.run.name if self.run else "",
             "" if begun is None or self._seeded else begun.plan,
@@ -167,7 +172,7 @@ class HostJournal(Journal):
             c,
             rounds if isinstance(rounds, int) else 0,
             lines,
-            head,
+            hashlib.sha256(last).hexdigest() if lines else "",
         )
 
     def ready(self, facts: dict[str, dict[str, Any]]) -> None:
@@ -222,14 +227,3 @@ class HostJournal(Journal):
         """Have a hash of this agent's model and ledger on the disk: it signs no other end."""
         if name not in self.models:
             self.write(Made(name))
-
-
-def _end_of(ledger: Path) -> tuple[int, str]:
-    """Whole lines of a ledger, and the digest of the last one; whether they hold is seen where it is opened."""
-    lines, last = 0, b""
-    if ledger.exists():
-        with ledger.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    lines, last = lines + 1, line[:-1]
-    return lines, hashlib.sha256(last).hexdigest() if lines else ""

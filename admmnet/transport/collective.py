@@ -29,7 +29,7 @@ GRACE = 0.2
 class Kept:
     """What is not searched for garbage: of a command, its imports, and what steps on all processes have made.
 
-    Agents are many objects, none of which goes before the run ends (``LastWords``). A library's garbage is its own.
+    Agents are many objects, none of which goes before the run ends (``ends.speaking``). A library's garbage is its own.
     """
 
     begun = False  # `gc` counts what is frozen one by one, for milliseconds

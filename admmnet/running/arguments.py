@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,20 +16,20 @@ from admmnet.config.run_config import AUTO, RunConfig, known_settings
 from admmnet.config.toml import read_schema
 from admmnet.data.settings import AGENT, GIVEN, GROUPS, SHARDS, reserved
 from admmnet.errors import RequestError, article, short
-from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import SumMethod
 from admmnet.record.folder import is_begun
 from admmnet.running.agreement import agreed, numbered
 from admmnet.running.resume import resumed_config, saved_config
 from admmnet.running.takeover import told_of
 from admmnet.transport import World
-from admmnet.transport.settings import NetworkSettings
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
 
 _GRAPHS = ("topology", "topology_schedule")
+OWN = "a file of each agent's own"
+"""All that is told of a file that no other agent need have."""
 
 
 def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Any) -> tuple[dict[str, Any], Given | None]:
@@ -103,34 +102,6 @@ def _declared(schema: Any, typed: Mapping[str, Any]) -> dict[str, Any]:
     return {"schema": schema}
 
 
-def checked(
-    given: Given, method: MethodSettings, network: NetworkSettings, split: str, *, simulation: bool
-) -> tuple[dict[str, Any], Given]:
-    """Settings that follow from records in memory, and these records as the method takes them.
-
-    RequestError if they do not go with the settings.
-    """
-    changes: dict[str, Any] = {}
-    if given.own is not None:
-        if method.baseline:
-            raise RequestError(
-                f"algorithm = {method.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
-            )
-        grouped = split.startswith(f"{GROUPS}:")
-        if split not in ("auto", "iid", SHARDS) and not grouped:
-            raise RequestError(f"split = {split!r} deals records to agents, and shards are dealt already: drop it")
-        changes["split"] = split if grouped else SHARDS  # accounts and resumed runs know by it how records were dealt
-        if given.whole and network.agents not in (None, len(given.own)):
-            raise RequestError(f"shards has {len(given.own)} entries, and agents = {network.agents}: give one an agent")
-        if given.whole:
-            changes["agents"] = len(given.own)
-    if not simulation and given.tests_itself:
-        raise RequestError(
-            "test is made of the run's own records: a private run tests on records of others, or no_test=True"
-        )
-    return changes, replace(given, sparse=method.baseline or issubclass(method.chosen_method, SumMethod))
-
-
 def in_python(text: str) -> str:
     """Message for whoever wrote a program: flags as the arguments that they are."""
     known = known_settings()
@@ -148,10 +119,6 @@ def in_python(text: str) -> str:
     return re.sub(r"\bdata\.schema\b", "schema", text)
 
 
-OWN = "a file of each agent's own"
-"""All that is told of a file that no other agent need have."""
-
-
 def arguments(
     world: World, config: RunConfig | None, typed: Mapping[str, Any], asked: Any, *, stoppable: bool
 ) -> tuple[RunConfig, Given | None]:
@@ -167,16 +134,30 @@ def arguments(
     before = {} if config is None else config.flat
     settings, given = taken(before, typed, asked)
     found = config if config is not None and settings == before else RunConfig(**settings)
-    if given is not None:
-        method, network = found.sections.method, found.sections.network
-        changes, given = checked(given, method, network, found.split, simulation=found.simulation)
-        found = found.changed(**changes) if changes else found
+    if given is not None:  # what follows from records in memory
+        split, entries = found.split, None if given.own is None else len(given.own)
+        if entries is not None and found.baseline:
+            raise RequestError(
+                f"algorithm = {found.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
+            )
+        if entries is not None and split not in ("auto", "iid", SHARDS) and not split.startswith(f"{GROUPS}:"):
+            raise RequestError(f"split = {split!r} deals records to agents, and shards are dealt already: drop it")
+        if given.whole and entries is not None and found.agents not in (None, entries):
+            raise RequestError(f"shards has {entries} entries, and agents = {found.agents}: give one an agent")
+        if not found.simulation and given.tests_itself:
+            raise RequestError(
+                "test is made of the run's own records: a private run tests on records of others, or no_test=True"
+            )
+        if entries is not None:  # accounts and resumed runs know by the split how records were dealt
+            own_split = split if split.startswith(f"{GROUPS}:") else SHARDS
+            found = found.changed(split=own_split, agents=entries if given.whole else found.agents)
+        given = replace(given, sparse=found.baseline or issubclass(found.chosen_method, SumMethod))
     elif found.data in GIVEN and asked.loader is None:
         raise RequestError(reserved(found.data))
-    shown = partial(public_settings, found, digests=found.simulation)
     own = {"account": found.account and "DIR", "stoppable": stoppable, "loader": asked.loader and "a function"}
     own |= {name: getattr(found, name) for name in ("transport", "no_account", "out", "resume")}
-    known = agreed(world, given, lambda: shown() | own, simulation=found.simulation)
+    shown: Callable[[], dict[str, Any]] = lambda: public_settings(found, digests=found.simulation) | own  # noqa: E731
+    known = agreed(world, given, shown, simulation=found.simulation)
     if known is None:
         return found, given
     agents = numbered(known, found.agents, named=found.topology is not None or found.topology_schedule is not None)

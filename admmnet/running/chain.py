@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,24 +18,11 @@ from admmnet.privacy.calibrate import Target
 from admmnet.record.journal import Centred
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
+from admmnet.running.starts import HostJournal, Segment
 from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import as_one, share
 from admmnet.types import Matrix, Vector
-
-if TYPE_CHECKING:
-    from admmnet.running.starts import HostJournal, Segment
-
-
-class Change(NamedTuple):
-    """Where other agents take part from a round on; ``edges`` are those between ``members``."""
-
-    round: int
-    members: tuple[int, ...]
-    edges: tuple[tuple[int, int], ...] | None = None
-    """None: those of the run's graph."""
-    past: Segment | None = None
-    """As the journal has it; None of a change that comes now."""
 
 
 class Chain:
@@ -53,17 +39,16 @@ class Chain:
         self.graph: Graph | None = None
         faults, start = plan.faults, transport.world.start
         rounds = faults.changes if faults is not None and plan.method.verb == "exchange" else ()
-        changes = [Change(first, tuple(np.flatnonzero(faults.members(first)).tolist())) for first in rounds if faults]
+        changes = [Segment(Centred(k), np.flatnonzero(faults.members(k)).tolist()) for k in rounds if faults]
         self._journal: HostJournal | None = None if start is None else start.journal
         if start is not None and self._journal is not None and (start.changed is not None or self._journal.segments):
             if faults is not None and faults.changes:
                 raise RunError("an agent is away or a line is cut, and simulated absences know no such starts")
-            past = self._journal.segments
-            changes += [Change(one.centred.round, tuple(one.members), tuple(one.edges), one) for one in past]
-            if start.changed is not None and (not past or past[-1].plan != start.plan):
-                changes.append(Change(start.changed, start.members, start.edges))
+            changes += self._journal.segments
+            if start.changed is not None and (not changes or changes[-1].plan != start.plan):
+                changes.append(Segment(Centred(start.changed), start.members, start.edges))
         # rounds of an earlier plan are no more from the first one of a later plan on
-        self._changes = {one.round: one for one in changes}
+        self._changes = {one.centred.round: one for one in changes}
         self._anew = plan.method.planned_anew
 
     def begin(self, round: int) -> None:
@@ -73,26 +58,26 @@ class Chain:
             return
         if change.edges is not None:
             self.graph = Graph(len(self._plan.data.counts), change.edges)
-        centred = Centred(round) if change.past is None else change.past.centred
+        centred, past = change.centred, change.plan is not None
         if self._plan.method.verb == "exchange":
             centred = self._carried(change, centred)
         if self._journal is not None:
-            segment = change.past or self._journal.centre(centred, self._party.nodes)
+            segment = change if past else self._journal.centre(centred, self._party.nodes)
             for node in self._party.nodes:
                 if node.door.outbox is not None:
                     node.door.outbox.silent_until = segment.silent_until
-                    if change.past is None:
+                    if not past:
                         node.door.outbox.last = min(node.door.outbox.last, round - 1)
-        if change.past is None:
+        if not past:
             share(self._transport.world)
 
-    def _carried(self, change: Change, centred: Centred) -> Centred:
+    def _carried(self, change: Segment, centred: Centred) -> Centred:
         """Give members their states in a start; return what the journal keeps of it."""
-        size, round, party = self._plan.method.size, change.round, self._party
+        size, round, party = self._plan.method.size, centred.round, self._party
         members = dict.fromkeys(change.members)
         shifts: dict[int, Vector] = {}
         theta: Matrix | None = None
-        if change.past is None:
+        if change.plan is None:
             vectors, own_duals, whose = party.brought()
             said = edge.collect(self._transport, np.hstack([vectors, own_duals, whose[:, None]]))
             theta, duals = said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)  # nan for none
@@ -103,7 +88,7 @@ class Chain:
             shifts = dict.fromkeys(party.ids, np.frombuffer(centred.shift, "<f8").astype(float))
         if self._anew:
             with as_one(self._transport.world):
-                centred = self._plan_anew(round, members, centred, again=change.past is not None)
+                centred = self._plan_anew(round, members, centred, again=change.plan is not None)
         agents, mine = party.agents, [i for i in party.agents.ids if i in members]
         if not mine:
             return centred

@@ -30,11 +30,13 @@ from admmnet.types import Total, Vector
 class Segment(NamedTuple):
     """Rounds of a changed start: from its first one on they follow one plan."""
 
-    plan: str
     centred: Centred
-    members: list[int]
-    edges: list[tuple[int, int]]
-    silent_until: int
+    members: Sequence[int]
+    edges: Sequence[tuple[int, int]] | None = None
+    """Between members; None: those of the run's graph."""
+    plan: str | None = None
+    """As the journal has it; None of a start that comes now."""
+    silent_until: int = 0
     """Last round of earlier plans, in which this agent may have spoken."""
 
 
@@ -75,7 +77,7 @@ class HostJournal(Journal):
                 self.heard_rounds[record.heard.round] = place
         elif isinstance(record, Centred):
             begun, before = self.starts[-1], [one for one in self.segments if one.centred.round < record.round]
-            self.segments = [*before, Segment(begun.plan, record, begun.entry.members, begun.edges, self.c)]
+            self.segments = [*before, Segment(record, begun.entry.members, begun.edges, begun.plan, self.c)]
             for rounds in (self._places, self.heard_rounds):
                 for round in [round for round in rounds if round >= record.round]:
                     del rounds[round]

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec import convert, structs, to_builtins
+from msgspec import structs
 
 from admmnet import RequestError, RunConfig, run
 from admmnet.data import DataSettings, Records, load
@@ -21,16 +20,12 @@ from admmnet.data.given import Given
 from admmnet.data.records import arrays_of
 from admmnet.data.source import Source
 from admmnet.data.sources import read_source
-from admmnet.record.folder import ledger_name
-from admmnet.record.forms import AgentEntry
 from admmnet.running import loading
 from admmnet.running.arguments import OWN, public_settings
 from admmnet.running.entrance import prepare
 from admmnet.running.loading import shared
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
-from admmnet.running.summary import ALONE, heard
-from admmnet.running.topics import Figures
 from admmnet.solvers.kernel import chosen
 from admmnet.transport import World
 from tests.wide_files import write_wide
@@ -188,29 +183,6 @@ def test_masks_are_bound_to_what_all_have_alike(people: str) -> None:
 
     assert said() == said()
     assert said() != said(rounds=3)
-
-
-def entry(agent: int) -> AgentEntry:
-    names = [name for name in AgentEntry.__struct_fields__ if name in ALONE]
-    return convert(dict.fromkeys(names) | {"agent": agent, "records": 1, "degree": 1, "releases": 0}, AgentEntry)
-
-
-def test_a_process_speaks_for_its_own_agents_alone() -> None:
-    """In the summary; a word that cannot be read is left out."""
-
-    def word(*agents: int, seconds: Any = (0.0, 0.0, 0.0)) -> Any:
-        digests = {ledger_name(i, 6): "ab" * 32 for i in agents}
-        return Figures(agents=[entry(i) for i in agents], digests=digests, seconds=seconds, frames={"x": 1})
-
-    class Others(World):
-        size = 3
-
-        def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-            return [value, to_builtins(word(0, 2, 3)), to_builtins(word(4, 5)) | {"more": 1}]
-
-    transport: Any = SimpleNamespace(world=Others(), owners=((0, 1), (2, 3), (4, 5)))
-    mine = structs.replace(word(0, 1), frames={})
-    assert heard(mine, transport) == [mine, structs.replace(word(2, 3), frames={})]
 
 
 @pytest.mark.parametrize(("kernel", "found"), [("c1", "c"), ("numpy", "numpy"), ("c2", "numpy")])

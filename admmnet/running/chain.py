@@ -58,9 +58,8 @@ class Chain:
             return
         if change.edges is not None:
             self.graph = Graph(len(self._plan.data.counts), change.edges)
-        centred, past = change.centred, change.plan is not None
-        if self._plan.method.verb == "exchange":
-            centred = self._carried(change, centred)
+        past = change.plan is not None
+        centred = self._carried(change) if self._plan.method.verb == "exchange" else change.centred
         if self._journal is not None:
             segment = change if past else self._journal.centre(centred, self._party.nodes)
             for node in self._party.nodes:
@@ -71,10 +70,10 @@ class Chain:
         if not past:
             share(self._transport.world)
 
-    def _carried(self, change: Segment, centred: Centred) -> Centred:
+    def _carried(self, change: Segment) -> Centred:
         """Give members their states in a start; return what the journal keeps of it."""
+        centred, members = change.centred, dict.fromkeys(change.members)
         size, round, party = self._plan.method.size, centred.round, self._party
-        members = dict.fromkeys(change.members)
         shifts: dict[int, Vector] = {}
         theta: Matrix | None = None
         if change.plan is None:

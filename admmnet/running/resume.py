@@ -50,15 +50,12 @@ def saved_config(folder: Path) -> RunConfig:
     if (folder / SUMMARY).exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
     saved = load_saved(folder)
-    charged = any(path.read_bytes().count(b"\n") > 1 for path in ledger_files(folder))  # behind their headers
-    if charged and not saved.seeded and not journals(folder):
-        known = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
-        spent = f"epsilon {epsilon(max(known))} is spent" if any(known) else "its ledgers have charges"
-        why = (
-            f"{saved.algorithm} keeps none" if saved.baseline else "it was removed, or another version wrote the folder"
-        )
-        raise RequestError(
-            f"{folder} has no journal to go on from ({why}), and {spent}: run anew with --account, so that spent "
-            "budget counts, or remove the folder"
-        )
-    return saved
+    if saved.seeded or journals(folder) or all(path.read_bytes().count(b"\n") < 2 for path in ledger_files(folder)):
+        return saved  # else there are charges behind the headers
+    known = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
+    spent = f"epsilon {epsilon(max(known))} is spent" if any(known) else "its ledgers have charges"
+    why = f"{saved.algorithm} keeps none" if saved.baseline else "it was removed, or another version wrote the folder"
+    raise RequestError(
+        f"{folder} has no journal to go on from ({why}), and {spent}: run anew with --account, so that spent budget "
+        "counts, or remove the folder"
+    )

@@ -36,7 +36,7 @@ from admmnet.record.receipts import Receipts
 from admmnet.running.accounts import restore
 from admmnet.running.arguments import public_settings, resuming
 from admmnet.running.closing import fits, staged, take_end
-from admmnet.running.reports import Reporter
+from admmnet.running.events import Reporter
 from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import TOPICS

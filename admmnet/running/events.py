@@ -1,12 +1,17 @@
-"""Events of a run for its caller, one a round, and how the caller ends it (docs/results.md)."""
+"""Events of a run for its caller, one a round, how the caller ends it, and reports to a starter (docs/results.md)."""
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, json
 
 from admmnet.errors import RunError, StopRun, counted
 from admmnet.forms import read_form
@@ -18,8 +23,15 @@ from admmnet.transport import Transport, is_writer
 from admmnet.transport.collective import share
 from admmnet.types import Matrix
 
+if TYPE_CHECKING:
+    from admmnet.running.plan import Plan
+
 GO, STOP, FAILED = 0.0, 1.0, 2.0
 """What follows from a call, the graver the larger."""
+LONGEST = 2**18
+"""Bytes of a message at most, more than a socket takes in one piece."""
+GOES_ON, STOPS = b"go", b"stop"
+"""Answers to a round."""
 
 
 Outcome = tuple[Path, Summary, Matrix]
@@ -138,3 +150,52 @@ class Listener:
                 "everything that it sent"
             )
         return verdict == STOP
+
+
+class AgentReport(Struct, frozen=True, omit_defaults=True):
+    """What an agent tells: a round, an event, or that its first round begins, with the advice and task of its plan."""
+
+    round: RoundEvent | None = None
+    event: dict[str, Any] | None = None
+    advice: tuple[str, ...] = ()
+    task: str = ""
+
+
+class Reporter:
+    """An agent's end, given as a file descriptor.
+
+    ``answered`` says that the starter answers every round. The agent then waits for that, however long it takes.
+    """
+
+    def __init__(self, line: int, *, answered: bool) -> None:
+        self._line, self._answered = line, answered
+
+    def start(self, plan: Plan) -> None:
+        """Say that the first round begins."""
+        with suppress(OSError):  # full or closed: the bar stands still, the run does not
+            self._send(AgentReport(advice=plan.advice, task=plan.task))
+
+    def event(self, told: dict[str, Any]) -> None:
+        """Tell of an event, as an ``Hearer`` gives it."""
+        with suppress(OSError):
+            self._send(AgentReport(event=told))
+
+    def round(self, event: RoundEvent) -> None:
+        """Tell of a round; StopRun if the answer says so."""
+        if not self._answered:
+            with suppress(OSError):
+                self._send(AgentReport(event))
+            return
+        self._wait(select.POLLOUT)
+        self._send(AgentReport(event))
+        self._wait(select.POLLIN)
+        if os.read(self._line, LONGEST) == STOPS:
+            raise StopRun
+
+    def _send(self, said: AgentReport) -> None:
+        os.write(self._line, json.encode(said))
+
+    def _wait(self, what: int) -> None:
+        poll = select.poll()
+        poll.register(self._line, what)
+        poll.poll()

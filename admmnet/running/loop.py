@@ -34,9 +34,7 @@ from admmnet.record import folder as run_folder
 from admmnet.record.journal import journals
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
-from admmnet.running.agreement import world_of
-from admmnet.running.arguments import arguments, in_python, public_settings, resuming
-from admmnet.running.attempts import Attempts, agree_on_masks
+from admmnet.running.arguments import arguments, in_python, public_settings, resuming, world_of
 from admmnet.running.chain import Chain
 from admmnet.running.closing import TailAverage, answer, note_model, write_end
 from admmnet.running.ends import speaking, terminating
@@ -50,7 +48,7 @@ from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
 from admmnet.running.prologue import known_before, run_prologue
 from admmnet.running.references import pooled_figure
-from admmnet.running.rounds import Rounds
+from admmnet.running.rounds import Attempts, Rounds, agree_on_masks
 from admmnet.running.summary import summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import Transport, World, is_writer

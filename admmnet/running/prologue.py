@@ -16,11 +16,10 @@ from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
 from admmnet.record.encoding import Found, found_in, read_found, write_found
-from admmnet.running.attempts import Attempts
 from admmnet.running.journal import Journal
 from admmnet.running.party import Party
 from admmnet.running.plan import Plan
-from admmnet.running.rounds import Rounds
+from admmnet.running.rounds import Attempts, Rounds
 from admmnet.running.starts import HostJournal
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import share

@@ -29,8 +29,7 @@ from admmnet.errors import IN_PART, KINDS, RequestError, RunError, StopRun
 from admmnet.graph.simple import Graph
 from admmnet.log import say
 from admmnet.running.ends import last_words
-from admmnet.running.events import OnRound, Outcome, outcome_of, say_round
-from admmnet.running.reports import GO, LONGEST, STOP, AgentReport
+from admmnet.running.events import GOES_ON, LONGEST, STOPS, AgentReport, OnRound, Outcome, outcome_of, say_round
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -320,7 +319,7 @@ class Starter:
             except StopRun:
                 self._stop = True
         if self.answers:
-            reports.send(STOP if self._stop else GO)
+            reports.send(STOPS if self._stop else GOES_ON)
 
 
 def environment() -> dict[str, str]:

@@ -25,7 +25,7 @@ FOLDERS = {
     "masking": "*",
     "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines",
-    "running": "attempts entrance loading loop plan rounds",
+    "running": "entrance loading loop plan rounds",
     "solvers": "_kernel.c accurate certificate kernel losses newton radius",
     "solvers/blocks": "*",
 }

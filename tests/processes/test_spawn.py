@@ -16,8 +16,7 @@ import pytest
 from admmnet import RequestError, RunConfig, RunError, run
 from admmnet.errors import BudgetError
 from admmnet.running import spawn
-from admmnet.running.events import OnRound, RoundEvent
-from admmnet.running.reports import AgentReport
+from admmnet.running.events import AgentReport, OnRound, RoundEvent
 from admmnet.running.spawn import ProcessEnd, Starter, environment
 
 pytestmark = pytest.mark.processes

@@ -21,7 +21,7 @@ from admmnet.methods import METHODS
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.report.series import gate_line
 from admmnet.report.tables import run_text
-from admmnet.running.reports import AgentReport
+from admmnet.running.events import AgentReport
 from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.types import Matrix
 from tests.people_runs import PRIVATE, Stop, rows, small, stopping, write_people

@@ -211,7 +211,7 @@ API = {
     "Comparing and drawing": "experiments.grid.Comparison experiments.driver.compare report.run_plot.plot_run",
     "Estimators": "estimators.network. estimators.single_site.",
     "Noise and its cost": "privacy.calibrate.Target privacy.calibrate.calibrate privacy.calibrate.Draft "
-    "privacy.calibrate.Calibrated privacy.contract.Contract privacy.events.",
+    "privacy.contract.Contract privacy.events.",
     "Methods": "methods.base.Method methods.base.Facts methods.agents.AgentPlan methods.agents.Agents "
     "methods.agents.Asks methods.agents.Told methods.agents.Said methods.base.filled holder.measurements. "
     "holder.answers.Measurement holder.door.Door privacy.ledger.file.Ledger",

@@ -236,8 +236,8 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
     finally:
         if journal is not None:
             journal.close()
-        with ExitStack() as closing:  # all, also where some cannot be closed, which is said of the first
-            for agent in agents:
+        with ExitStack() as closing:  # all, the first one first, also where some cannot be closed
+            for agent in reversed(agents):
                 closing.callback(agent.ledger.close, commit=kept)
 
 

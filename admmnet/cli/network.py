@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     It ends once all agents have finished, and keeps the end of the run in DIR for those that come later.
     """
     from admmnet.identity.keys import Identity, verify
-    from admmnet.record.finish import Ends
+    from admmnet.record.finish import keep_end, kept_end
     from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts import Keys, read_network, read_secret, secret_path
     from admmnet.transport.zmq.relay import Relay, Terms, forward
@@ -177,8 +178,9 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     keys_are = Identity.fresh()
     assert verify(keys_are.public, keys_are.sign(b""), b"")  # imports what could not be opened later
     with telling() as figures:
-        ends = Ends(network, out)
-        one = Relay(network, Terms(int(asked), **terms), TOPICS, keys, out, ends.take, ends.end)
+        one = Relay(
+            network, Terms(int(asked), **terms), TOPICS, keys, out, partial(keep_end, network, out), kept_end(out)
+        )
         if figures is not None:
             figures.live = one.figures
         try:

@@ -99,31 +99,28 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
         raise CheckFailed(f"{where}: {signed} of {len(keys)} agents have signed, {quorum(len(keys))} must")
 
 
-class Ends:
-    """The end of a run, whose signatures the relay has collected; it is kept in a ``folder``, if there is one."""
+def kept_end(folder: Path) -> End | None:
+    """The end of a run that a relay has kept in its folder, if there is one."""
+    if not (folder / FINISH).exists():
+        return None
+    files = bare({name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}, folder)
+    return End(read_end(files)[1], files, (folder / FINISH).read_bytes())
 
-    def __init__(self, network: Network, folder: Path | None = None) -> None:
-        self._network, self._folder = network, folder
-        self.end: End | None = None
-        if folder is not None and (folder / FINISH).exists():
-            files = bare({name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}, folder)
-            self.end = End(read_end(files)[1], files, (folder / FINISH).read_bytes())
 
-    def take(self, run: str, end: End, signed: Mapping[int, bytes]) -> End | None:
-        """Keep files that these agents have signed as the end; None if they are not those that were signed."""
-        staged = {str(i): signed[i].hex() for i in sorted(signed)}
-        finish = encode(Finish(run=run, network=self._network.digest, digest=end.digest, staged=staged), indent=2)
-        keys = {i: str(peer.identity) for i, peer in enumerate(self._network.peers)}
-        try:
-            if read_end(end.files)[1] != end.digest:
-                return None
-            files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
-            check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
-        except CheckFailed:
+def keep_end(network: Network, folder: Path, run: str, end: End, signed: Mapping[int, bytes]) -> End | None:
+    """Keep files that these agents have signed as the end of a run; None if they are not those that were signed."""
+    staged = {str(i): signed[i].hex() for i in sorted(signed)}
+    finish = encode(Finish(run=run, network=network.digest, digest=end.digest, staged=staged), indent=2)
+    try:
+        if read_end(end.files)[1] != end.digest:
             return None
-        if self._folder is not None:
-            write_whole({self._folder / name: data for name, data in {**files, FINISH: finish}.items()})
-        return End(end.digest, files, finish)
+        files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
+        keys = {peer.agent: peer.identity for peer in network.peers}
+        check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
+    except CheckFailed:
+        return None
+    write_whole({folder / name: data for name, data in {**files, FINISH: finish}.items()})
+    return End(end.digest, files, finish)
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:

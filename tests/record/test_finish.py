@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from admmnet.record.encoding import NOTHING, Found, found_in, read_found, write_
 from admmnet.record.finish import (
     FINISH,
     TAKEN,
-    Ends,
     Finish,
     adopt,
     away_of,
+    keep_end,
+    kept_end,
     model_of,
     public_files,
     quorum,
@@ -151,14 +153,14 @@ def test_the_files_of_an_end_are_those_that_were_signed(
 ) -> None:
     """Whatever the relay is sent: other files, none, and signatures of another run are not kept."""
     finish = decode(Finish, files[FINISH], indent=2)
-    ends, digest = Ends(hosts[1], tmp_path), finish.digest
+    take, digest = partial(keep_end, hosts[1], tmp_path), finish.digest
     signed = {int(i): bytes.fromhex(said) for i, said in finish.staged.items()}
     wrong = dict(files)
     double_model(wrong)
     for run, end in ((finish.run, End(digest, wrong)), (finish.run, End(digest, {})), ("0" * 64, End(digest, files))):
-        assert ends.take(run, end, signed) is None
-    assert Ends(hosts[1], tmp_path).end is None
-    made, kept = ends.take(finish.run, End(digest, files), signed), Ends(hosts[1], tmp_path).end
+        assert take(run, end, signed) is None
+    assert kept_end(tmp_path) is None
+    made, kept = take(finish.run, End(digest, files), signed), kept_end(tmp_path)
     assert made is not None
     assert kept is not None
     assert (kept.digest, kept.finish) == (digest, made.finish) == (read_end(kept.files)[1], files[FINISH])

@@ -1,4 +1,4 @@
-"""Records of more people, and a small run of dp-scd on them."""
+"""A small run of dp-scd."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from admmnet.cli import run_command_line
-from tests.people_runs import write_people
 
 COMMON = ("--epsilon", "8", "--delta", "1e-3", "--seed", "3")
-
-
-@pytest.fixture(scope="session")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """File of 300 made people."""
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300, 300)
 
 
 @pytest.fixture(scope="session")

@@ -53,14 +53,6 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def refusal(folder: Path, text: str) -> str:
-    with pytest.raises(RequestError) as caught:
-        load_config(written(folder, text))
-    message = str(caught.value)
-    assert message.count("\n") <= 1
-    return message
-
-
 def test_a_file_is_read_and_what_is_written_reads_back_and_flags_override_it(tmp_path: Path) -> None:
     config = load_config(written(tmp_path, EVERYTHING))
     expected: dict[str, Any] = {
@@ -149,7 +141,6 @@ def test_defaults_are_the_contracts() -> None:
         ("[algorithm]\nrounds = '12'\n", ["rounds = '12'", "a whole number or 'auto'", "at least 1"]),
         ("[algorithm]\nrounds = 1.5\n", ["rounds = 1.5", "a whole number"]),
         ("[algorithm]\nrounds = true\n", ["rounds = True", "a whole number"]),
-        ("[run]\nseed = 'auto'\n", ["seed = 'auto'", "a whole number, at least 0"]),
         ("[run]\nout = ''\n", ["out = ''", "text"]),
         ("[data]\nno_intercept = 1\n", ["no_intercept = 1", "true or false"]),
         ("[data]\nschema = 'x'\n", ["schema = 'x'", "a table"]),
@@ -158,13 +149,8 @@ def test_defaults_are_the_contracts() -> None:
         ("[privacy.agents.3]\nepsilonn = 1\n", ["[privacy.agents.3]", "epsilon and delta"]),
         ("[privacy.agents.3]\nepsilon = 0\n", ["[privacy.agents.3] epsilon = 0", "above 0"]),
         ("[data]\ntest = 'a.csv'\ntest_fraction = 0.2\n", ["test", "test_fraction", "exclude"]),
-        ("[algorithm]\nrounds = 3\n[privacy]\nmax_releases = 4\n", ["max_releases = 4", "at most rounds = 3"]),
         ("[network]\nheartbeat_deadline = 3\n", ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'auto'"]),
         ("[network]\ntransport = 'zmq'\nblock = 2\n", ["block = 2 does not go with", "'zmq'", "give 1"]),
-        ("[algorithm]\nalgorithm = 'pp-admm'\n[privacy]\ngate_share = 0.2\n", ["'pp-admm', but with ipp-admm"]),
-        ("[privacy]\ngate_radius = 2\n", ["gate_radius is gone"]),
-        ("[privacy]\nnoise_share = 0.5\n", ["noise_share = 0.5 goes with method = 'published'"]),
-        ("[privacy]\nloss_clip = 1\n", ["loss_clip = 1 goes with algorithm = 'ipp-admm'", "'published'"]),
         ("[algorithm]\nmethod='published'\nalgorithm='pp-admm'\n[problem]\nloss_width=0.5\n", ["has no width"]),
         ("[run]\nseed = 0\n[privacy]\naccount = 'here'\n", ["seed = 0 and account = 'here' exclude each other"]),
         ("[run]\nshow = 'end'\n[algorithm]\nanswer = 'last'\n", ["show = 'end' goes with answer = 'average'"]),
@@ -174,9 +160,11 @@ def test_defaults_are_the_contracts() -> None:
     ],
 )
 def test_refusals_name_key_value_and_what_is_allowed(text: str, words: list[str], tmp_path: Path) -> None:
-    message = refusal(tmp_path, text)
-    for word in words:
-        assert word in message, message
+    with pytest.raises(RequestError) as caught:
+        load_config(written(tmp_path, text))
+    message = str(caught.value)
+    assert message.count("\n") <= 1
+    assert [word for word in words if word not in message] == []
 
 
 def test_files_that_cannot_be_read_and_names_that_are_none(tmp_path: Path) -> None:

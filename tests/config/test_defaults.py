@@ -20,11 +20,11 @@ from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
 from admmnet.running.plan import Plan, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.transport import World
+from tests.planned import nominal_rho
 
 WIDTH = 105
 ALGORITHMS = ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
@@ -121,9 +121,7 @@ PAPER = {"loss": "logistic", "loss_width": "auto", "rounds": 30, "eta": 0.5, "pr
         ({"algorithm": "dvp"}, OURS | {"rounds": FEW}),
         ({"algorithm": "m-admm"}, OURS | {"rounds": FEW, "growth": 1.0}),
         ({"algorithm": "r-admm"}, OURS | {"rounds": 2 * FEW}),  # it reads records in every other round
-        ({"algorithm": "dvp", "method": "published"}, PAPER | {"beta": 1e-8}),
         ({"algorithm": "m-admm", "method": "published"}, PAPER | {"beta": 1e-8, "growth": 1.02}),
-        ({"algorithm": "r-admm", "method": "published"}, PAPER | {"beta": 1e-8}),
         ({"algorithm": "pp-admm", "loss_width": 0.25}, {"loss": "smoothed-hinge", "loss_width": 0.25}),
         ({"algorithm": "pp-admm", "loss": "smoothed-hinge"}, {"loss_width": "auto"}),  # it keeps its own width
         *(({"algorithm": name}, {"loss": "logistic"}) for name in ("admm", "sdca", "dp-scd")),
@@ -160,7 +158,7 @@ def test_published_forms_and_equal_sizes_have_weight_one(algorithm: str) -> None
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])
 def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
     """Eq. (64), with s_i of (19), or of K(a) for dvp; above 0.07 of the bound on gradients it is a note."""
-    rho = nominal(0.5, 1e-4)
+    rho = nominal_rho(0.5, 1e-4)
     pure = brentq(lambda e: e * math.tanh(e / 2.0) - rho, 0.0, 10.0, xtol=1e-15)
     norm = WIDTH / pure if algorithm == "dvp" else math.sqrt(WIDTH / (2.0 * rho))
     for mean, form, notes in ((250, "proven", 1), (2_500_000, "proven", 0), (250, "published", 0)):
@@ -171,11 +169,6 @@ def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
         if form == "proven":
             assert method.average_noise() == pytest.approx(2.0 / mean * norm / math.sqrt(4), rel=1e-9)
         assert ["noise may leave" in note for note in method.notes()] == [True] * notes
-
-
-def nominal(epsilon: float, delta: float) -> float:
-    """Zero-concentrated cost whose (P2) is (epsilon, delta)."""
-    return Target(epsilon, delta).nominal_rho()
 
 
 def wanted(n: float, rho: float, agents: int, config: MethodSettings) -> float:
@@ -209,7 +202,7 @@ def test_penalty_self_terms_and_weights_are_those_of_the_page(given: dict[str, A
         own = {str(i): {"epsilon": float(stream.uniform(0.1, 20.0))} for i in range(0, agents, 3)}
         found = decided(graph, sizes, WIDTH, budgets=own, **given)
         config, mean = found.config, float(np.mean(sizes))
-        rhos = [nominal(own.get(str(i), given)["epsilon"], float(config.delta)) for i in range(agents)]
+        rhos = [nominal_rho(own.get(str(i), given)["epsilon"], float(config.delta)) for i in range(agents)]
         wants = [wanted(mean, rho, agents, config) for rho in rhos]
         degrees = [graph.degree(i) for i in range(agents)]
         eta, share = np.median(wants) / (2.0 * np.mean(degrees)), float(config.regularisation) / agents

@@ -16,4 +16,5 @@ MUTANTS = {
     "beyond one deviation": ("predict/noise.py", "BEYOND = 2.0", "BEYOND = 1.0"),
     "a file without its whitening": ("predict/export.py", "None if A is None else A.tolist()", "None"),
     "a reach of another centre": ("predict/export.py", '"reach": target.reach}', '"reach": target.high}'),
+    "predictions replace the rows": ("cli/model.py", "and out.samefile(rows", "and str(out) == str(rows"),
 }

@@ -69,7 +69,8 @@ def test_predict_writes_one_line_a_row(people_run: Path, new: Path, tmp_path: Pa
         assert row["prediction"] == ("yes" if score > 0 else "no")
     assert {row["prediction"] for row in rows} == {"yes", "no"}
     before = new.read_bytes()
-    assert "is the file of --data" in admmnet.refused(*words, "-o", new)
+    (tmp_path / "link.csv").symlink_to(new)
+    assert "is the file of --data" in admmnet.refused(*words, "-o", tmp_path / "link.csv")
     assert new.read_bytes() == before
     assert "cannot write" in admmnet.refused(*words, "-o", tmp_path / "no" / "out.csv")
 

@@ -54,14 +54,10 @@ CASES: dict[str, tuple[Any, ...]] = {
     "resume": ({}, {"resume": "nowhere"}, f"{OTHER}resume"),
     "out": ({"out": "folder-0"}, {"out": "folder-1"}, f"{OTHER}out"),
     "test": ({"test": TEST}, {"no_test": True}, f"{OTHER}test"),
-    "test contents": ({"test": TEST}, {"test": (TEST[0] * 2, TEST[1])}, "process 1 was given other test records"),
     "contents": ({}, {"X": X * 2}, "process 1 was given other records"),
-    "width": ({}, {"X": X[:, :2]}, "process 1 was given other records"),
     "transport": ({"transport": "mpi"}, {"transport": "local"}, "--transport local runs in one process, but the l"),
-    "world": ({}, {"world": 3}, "world = 3: it must be a World, or left out"),
     "a fault": (shards({0: SHARDS[0]}), shards({1: SPOILED}), "shards[1]: row 4 (the first is 0), column 'x3': nan is"),
     "of another": (shards({1: SHARDS[0]}), shards({0: SHARDS[1]}), "shards lacks agent 0 of this process"),
-    "too few shards": (shards({0: SHARDS[0]}), shards({0: SHARDS[1]}), "no process has a shard of agent 1"),
 }
 """What each rank gives, and what is said of it."""
 

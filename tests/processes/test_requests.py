@@ -18,7 +18,6 @@ pytestmark = pytest.mark.processes
 @pytest.mark.parametrize(
     ("ranks", "words", "code", "fragment"),
     [
-        (2, ("run", "--no-such-flag"), 2, "--no-such-flag"),
         (3, ("run", "--agents", "2", "-o", "{}/run"), 2, "3 ranks for 2 agents"),
         (2, ("run", "--method", "published", "--epsilon", "1e-170", "-o", "{}/run"), 4, "epsilon"),
         (2, ("ledger", "verify", "{}/nothing-here"), 2, "nothing-here"),

@@ -249,8 +249,9 @@ def _joined(parts: Sequence[Totals], join: Callable[..., Any]) -> Totals:
     found = Totals("proven")
     if not parts:
         return found
-    for name in ("rho", "curve", "mu_squared", "kappa"):
-        setattr(found, name, join([getattr(part, name) for part in parts], axis=0))
+    found.curve = join([part.curve for part in parts], axis=0)
+    for name in ("rho", "mu_squared", "kappa"):
+        setattr(found, name, float(join([getattr(part, name) for part in parts])))
     if any(part.unmasked is not None for part in parts):
         found.unmasked = _joined([part.unmasked or part for part in parts], join)
         found.colluders = min(part.colluders for part in parts if part.colluders is not None)

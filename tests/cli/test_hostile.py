@@ -103,10 +103,6 @@ def test_a_solve_that_misses_beta(admmnet: Admmnet) -> None:
         assert told.startswith("admmnet: beta = 1e-17 is below")
         assert "raise beta" in told
         assert not Path("new").exists()
-    told = admmnet.refused(*RUN, "--seed", "0", *words, "admm", code=3)
-    assert "agent 0, round 0: the local solve stopped at gradient norm" in told
-    assert "raise beta" in told
-    admmnet.ok("ledger", "verify", "new")
 
 
 @pytest.mark.parametrize("mode", [("--seed", "1"), PRIVATE], ids=["seeded", "private"])

@@ -148,11 +148,9 @@ def test_nothing_that_a_method_would_read_stays_automatic() -> None:
     assert decided(nx.path_graph(3), algorithm="r-admm", gamma=0.0).config.gamma == 0.0
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_published_forms_and_equal_sizes_have_weight_one(algorithm: str) -> None:
-    published = decided(nx.complete_graph(3), [70, 300, 5000], algorithm=algorithm, method="published", epsilon=20.0)
-    equal = [decided(nx.path_graph(3), n, 3, algorithm=algorithm) for n in (7, 333_333)]
-    assert [agent.weight for found in (published, *equal) for agent in found.agents] == [1.0] * 9
+def test_published_forms_have_weight_one() -> None:
+    published = decided(nx.complete_graph(3), [70, 300, 5000], method="published", epsilon=20.0)
+    assert [agent.weight for agent in published.agents] == [1.0] * 3
 
 
 @pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])

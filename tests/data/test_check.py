@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +44,6 @@ def _files(_here: None) -> None:
         "bare.csv": "\n1,2,yes\n3,4,no",
         "bare.toml": 'label = "x3"\nheader = false\n',
         "s.toml": tomli_w.dumps(SCHEMA),
-        "run.toml": tomli_w.dumps({"data": {"label": "y", "schema": SHORT}, "algorithm": {"rounds": 3}}),
-        "encoding.json": json.dumps(SHORT),
     }
     for name, text in texts.items():
         Path(name).write_text(text)
@@ -137,11 +134,8 @@ def test_what_a_run_makes_of_each_column() -> None:
         ("", 0, ["data sets, for --data NAME", "adult", "mnist:DIGIT", "ipums:FILE"]),
         ("t.npz", 1, ["HIV-positive", "keep them on this machine"]),
         ("t.npz --most 1", 1, ["and 2 more"]),
-        ("t.csv --schema run.toml", 1, ["'Alice' is no number"]),
-        ("t.csv --schema encoding.json", 1, ["'Alice' is no number"]),
         ("bare.csv --schema bare.toml", 1, ["bare.csv, line 1 is empty: remove it"]),
         ("gone.csv", 2, []),
-        ("t.csv --schema gone.toml", 2, []),
     ],
 )
 def test_the_command(words: str, code: int, told: list[str], admmnet: Admmnet) -> None:

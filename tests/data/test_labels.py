@@ -80,14 +80,6 @@ def test_labels_that_are_refused(labels: list[Any], how: dict[str, Any], words: 
     assert words in refusal(write("t.csv", csv(labels)), label="y", **how)
 
 
-def test_the_negative_value_is_read_from_the_rows_where_the_positive_one_alone_is_named(write: Write) -> None:
-    path = write("t.csv", csv(WORDS))
-    records = every(path, label="y", positive="yes", test=path)
-    np.testing.assert_array_equal(records.y_test, [-1, 1, 1, -1])
-    assert records.preprocessing == "data-dependent"
-    assert any("negative label 'no'" in note for note in records.notes)
-
-
 @pytest.mark.parametrize(
     ("schema", "values", "expected"),
     [

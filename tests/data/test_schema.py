@@ -28,14 +28,13 @@ from tests.command_runs import Admmnet
 from tests.data.conftest import NUMBER, WARD, Write, every
 from tests.data.test_encoding import SCHEMA
 from tests.doc_pages import ROOT
+from tests.trained_models import SCHEMA as TABLE
+from tests.trained_models import people
 
 
 def rule(**entry: Any) -> dict[str, Any]:
-    return {
-        "columns": {
-            "a": {"kind": "categorical" if {"categories", "groups", "other"} & set(entry) else "numeric"} | entry
-        }
-    }
+    kind = "categorical" if {"categories", "groups", "other"} & set(entry) else "numeric"
+    return {"columns": {"a": {"kind": kind} | entry}}
 
 
 @pytest.mark.parametrize(
@@ -44,10 +43,6 @@ def rule(**entry: Any) -> dict[str, Any]:
         ({"lable": "y"}, r"unknown key data\.schema\.lable; the keys are"),
         ({"label": 3}, r"data\.schema\.label must be a column name, got 3"),
         ({"labels": ["a"]}, r"must be \[negative, positive\], or three classes or more, got \['a'\]"),
-        ({"labels": ["a", "a"]}, "holds 'a' twice"),
-        ({"labels": {"no": ["n"]}}, r"must be \[negative, positive\]"),
-        ({"labels": {"no": "n", "yes": ["y"]}}, r"data\.schema\.labels\.no must be a list of values"),
-        ({"labels": {"no": ["n"], "yes": ["n"]}}, "holds 'n' twice"),
         ({"labels": {"a": ["b"], "b": ["x"]}}, "'b' stands for another label, too"),
         ({"labels": {"0": ["2"], "1": ["2.0"]}}, "'2.0' stands for another label, too"),
         ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
@@ -55,7 +50,6 @@ def rule(**entry: Any) -> dict[str, Any]:
         ({"labels": ["a", "b"], "threshold": 1}, "gives labels and threshold, which exclude each other"),
         ({"targets": [1]}, r"data\.schema\.targets must be \[lowest, highest\], finite numbers, got \[1\]"),
         ({"targets": [1, 1]}, "the lowest must be below the highest, got 1 and 1"),
-        ({"threshold": "x"}, r"data\.schema\.threshold must be a finite number, got 'x'"),
         ({"scales": [1, 0]}, r"data\.schema\.scales must be above 0, and finite, got \[1, 0\]"),
         ({"separator": "ab"}, "must be one mark"),
         ({"decimal": "+"}, "must be one mark"),
@@ -71,9 +65,7 @@ def rule(**entry: Any) -> dict[str, Any]:
         (rule(edges=[2, 2]), "edges must increase"),
         (rule(edges=[]), "edges must be a list of numbers"),
         (rule(edges=[1], low=0, high=2), "takes no low and high"),
-        (rule(weight=0), "weight must be above 0, and finite, got 0"),
         (rule(missing="drop"), r"a\.missing must be 'indicator', 'refuse' or a finite number, got 'drop'"),
-        (rule(missing=True), r"a\.missing must be 'indicator', 'refuse' or a finite number, got True"),
         (rule(categories=[]), "categories must be a list of"),
         (rule(categories=["x", "x"]), "holds 'x' twice"),
         (rule(groups={"g": ["x"], "h": ["x"]}), "holds 'x' twice"),
@@ -94,8 +86,7 @@ def test_a_wrong_schema_is_refused_by_key_and_value(change: dict[str, Any], word
         {"features": 4, "labels": {"no": ["no", "No"], "yes": ["yes", "1"]}},
         {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
         {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"], "header": False, "decimal": ","},
-        {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "separator": ";"},
-        {"columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}, "n": {"kind": "numeric", "scale": "none"}}},
+        {"label": "y", "columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}}, "separator": ";"},
         {"numeric": ["a"], "categorical": ["b"], "columns": {"c": {"kind": "numeric", "missing": 4}}},
     ],
 )
@@ -149,7 +140,6 @@ def test_the_documented_schema_is_one() -> None:
         ({"data": "adult", "test": "x.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
         ({"data": "adult", "test": "official", "test_fraction": 0.2}, "exclude each other"),
         ({"data": "adult", "schema": {"label": "x"}}, r"\[data\.schema\] goes with a file.*centre and"),
-        ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
         ({"task": "classes"}, "--task classes does not go with 'census', whose labels are two classes"),
         ({"label": "y"}, "--label y goes with a csv"),
         ({"features": 3}, "--features goes with a file"),
@@ -158,7 +148,6 @@ def test_the_documented_schema_is_one() -> None:
         ({"encode": "private", "project": 3}, "leave out --project and --normalise"),
         ({"encode": "private", "normalise": "columns"}, "leave out --project and --normalise"),
         ({"centre": "median"}, "--centre must be a finite number or mean, got 'median'"),
-        ({"centre": float("nan")}, "--centre must be a finite number or mean, got nan"),
         ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
         ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
         ({"data": "x.npz", "separator": ";"}, "--separator ; goes with a csv file"),
@@ -181,18 +170,9 @@ def test_settings_that_do_not_go_together(others: dict[str, Any], words: str) ->
         validate(DataSettings(**others))
 
 
-TABLE: dict[str, Any] = {
-    "label": "y",
-    "labels": ["no", "yes"],
-    "drop": ["b"],
-    "columns": {"a": {"kind": "numeric", "low": 0, "high": 40}},
-}
-
-
 @pytest.mark.usefixtures("_here")
 def test_every_command_that_trains_takes_a_schema_in_any_of_three_files(admmnet: Admmnet) -> None:
-    lines = (f"{k % 40},{k},{'yes' if k % 40 > 20 else 'no'}\n" for k in range(120))
-    Path("t.csv").write_text("a,b,y\n" + "".join(lines))
+    people(Path("t.csv"), 120, 0, 20, 90)
     Path("bare.toml").write_text(tomli_w.dumps(TABLE))
     Path("run.toml").write_text(tomli_w.dumps({"data": {"positive": "no", "schema": TABLE}}))
     Path("encoding.json").write_text(json.dumps(TABLE))
@@ -214,64 +194,49 @@ def test_every_command_that_trains_takes_a_schema_in_any_of_three_files(admmnet:
 
 
 @pytest.mark.parametrize(
-    ("spelling", "text", "value"),
+    ("spelling", "text", "found"),
     [
-        (Spelling(), "1.5", 1.5),
         (Spelling(","), "1,5", 1.5),
         (Spelling(",", "."), "-1.234.567,5", -1234567.5),
-        (Spelling(",", "."), "1.234", 1234.0),
         (Spelling(".", ","), "1,234.5", 1234.5),
         (Spelling(",", " "), "12 345,0", 12345.0),
-        (Spelling(","), "1.5", None),  # 15 for some readers, 1.5 for others
-        (Spelling(",", "."), "1.5", None),
-        (Spelling(".", ","), "1,5", None),
-        (Spelling(".", ","), "12,34,567", None),
-        (Spelling(), "1,5", None),
-        (Spelling(), "inf", None),
+        (Spelling(",", "."), "1.5", "no number where decimal = ','"),  # 15 for some readers, 1.5 for others
+        (Spelling(".", ","), "12,34,567", 'declare decimal = ","'),
+        (Spelling(), "3,14", 'declare decimal = "," in [data.schema]'),
+        (Spelling(), "1,234", "may be with decimals or thousands"),
+        (Spelling(), "2024-03-01", "is no number but a date; drop the column, or make an age"),
+        (Spelling(), "01.03.2024 10:00", "a date"),
+        (Spelling(), "12 %", "write it without its unit"),
+        (Spelling(), "$5", "write it without its unit"),
+        (Spelling(), "<5", "but a limit; write the number that stands for it"),
+        (Spelling(), "1 234", "is no number for its blanks"),
+        (Spelling(), "", "no number but a missing value"),
+        (Spelling(), "nan", 'not finite; fill it in, or declare missing = "indicator"'),
+        (Spelling(), "inf", "is not finite; remove the row"),
+        (Spelling(), "see letter", "as categories, or drop it (`admmnet data draft` proposes one of these)"),
     ],
 )
-def test_numbers_as_they_are_written(spelling: Spelling, text: str, value: float | None) -> None:
-    assert spelling.finite(text) == value
-    assert (no_number(text, spelling) is None) is (value is not None)
+def test_numbers_as_they_are_written_and_what_is_none_is_named(
+    spelling: Spelling, text: str, found: float | str
+) -> None:
+    why, value = no_number(text, spelling), spelling.finite(text)
+    assert found in str(why) if isinstance(found, str) else (value, why) == (found, None)
+    assert (value is None) is isinstance(found, str)
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "settings"),
     [
-        ("3,14", 'declare decimal = "," in [data.schema]'),
-        ("1,234", "may be with decimals or thousands"),
-        ("1,234.5", 'thousands = ","'),
-        ("2024-03-01", "is no number but a date; drop the column, or make an age"),
-        ("01.03.2024 10:00", "a date"),
-        ("12 %", "write it without its unit"),
-        ("$5", "write it without its unit"),
-        ("<5", "but a limit; write the number that stands for it"),
-        ("1 234", "is no number for its blanks"),
-        ("", "missing value"),
-        ("nan", 'fill it in, or declare missing = "indicator"'),
-        ("inf", "is not finite; remove the row"),
-        ("see letter", "as categories, or drop it (`admmnet data draft` proposes one of these)"),
+        ("a;b;y\n3;4,5;1\n1;2;0\n", {"separator": ";", "schema": {"decimal": ","}}),
+        ("\ufeffa;b;y\n3;4,5;1\n1;2;0\n", {"schema": {"separator": ";", "decimal": ","}}),
+        ("a\tb\ty\n3\t4.5\t1\n1\t2\t0\n", {"separator": "tab"}),
+        ('a;b;y\n"3";"4.5";1\n1;2;0\n', {"separator": ";"}),
+        ("1,2,y\n3,4.5,1\n1,2,0\n", {}),  # headers that count
+        ("2019,2020,y\n3,4.5,1\n1,2,0\n", {}),
     ],
 )
-def test_what_is_no_number_is_named(text: str, words: str) -> None:
-    assert words in str(no_number(text, Spelling()))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "settings"),
-    [
-        ("s.csv", "a;b;y\n3;4,5;1\n1;2;0\n", {"separator": ";", "schema": {"decimal": ","}}),
-        ("s.csv", "\ufeffa;b;y\n3;4,5;1\n1;2;0\n", {"schema": {"separator": ";", "decimal": ","}}),
-        ("s.tsv", "a\tb\ty\n3\t4.5\t1\n1\t2\t0\n", {}),
-        ("s.csv", "a\tb\ty\n3\t4.5\t1\n1\t2\t0\n", {"separator": "tab"}),
-        ("s.csv", 'a;b;y\n"3";"4.5";1\n1;2;0\n', {"separator": ";"}),
-        ("s.csv", "0,1,y\n3,4.5,1\n1,2,0\n", {}),  # headers that count
-        ("s.csv", "1,2,y\n3,4.5,1\n1,2,0\n", {}),
-        ("s.csv", "2019,2020,y\n3,4.5,1\n1,2,0\n", {}),
-    ],
-)
-def test_declared_forms_are_read(write: Write, name: str, text: str, settings: dict[str, Any]) -> None:
-    records = every(write(name, text), label="y", no_test=True, **settings)
+def test_declared_forms_are_read(write: Write, text: str, settings: dict[str, Any]) -> None:
+    records = every(write("s.csv", text), label="y", no_test=True, **settings)
     X = records.shards[0][0]
     np.testing.assert_allclose(X[:, :2] / X[:, 2:], np.array([[3.0, 4.5], [1.0, 2.0]]), rtol=1e-15)
     assert records.preprocessing == "public-bounds"

@@ -59,42 +59,33 @@ def faults(**settings: Any) -> list[str]:
     return list(found.faults)
 
 
-def test_every_fault_of_a_csv_file() -> None:
-    found = faults(data="t.csv", label="y", positive="yes")
-    starts = [
-        "t.csv, line 5: 2 values, expected 3",
-        "t.csv, line 4, column 'y': undeclared label 'maybe'; the labels are 'no' and 'yes'",
-        "t.csv, line 3, column 'a': 'Alice' is no number",
-        "t.csv, line 4, column 'b': 'nan' is not finite",
-    ]
-    assert [fault.startswith(start) for fault, start in zip(found, starts, strict=True)] == [True] * 4
-    assert found[2].endswith("(2 rows have it)")
-    columns = {
-        "a": {"kind": "numeric", "low": 0, "high": 9},
-        "b": {"kind": "categorical", "categories": ["2", "3", "6", "7"]},
-    }
-    found = faults(data="quoted.csv", schema=SHORT | {"columns": columns})
-    words = ["2 values", "undeclared label 'maybe'", "'Alice' is no number", "undeclared category 'nan'"]
-    assert [word in fault for fault, word in zip(found, words, strict=True)] == [True] * 4
-
-
-def test_a_missing_label_column_is_the_one_fault() -> None:
-    assert [fault.partition(": ")[2] for fault in faults(data="t.csv")] == [
-        "2 values, expected 3; mend or remove the line",
-        "name the label column with --label NAME; the header has a, b, y",
-    ]
-    assert "t.csv has no column 'z'; it has 'a', 'b', 'y'" in faults(data="t.csv", label="z")
+KINDS: dict[str, Any] = {
+    "a": {"kind": "numeric", "low": 0, "high": 9},
+    "b": {"kind": "categorical", "categories": ["2", "3", "6", "7"]},
+}
+SHORT_LINE, LABEL = (
+    "line 5: 2 values, expected 3; mend or remove the line",
+    "line 4, column 'y': undeclared label 'maybe'",
+)
+TEXT = "line 3, column 'a': 'Alice' is no number"
 
 
 @pytest.mark.parametrize(
-    ("name", "places"),
+    ("data", "how", "words"),
     [
-        ("t.npz", ["row 2, column 'x1'", "row 2, column 'x2'", "row 2, column 'y'"]),
-        ("t.libsvm", ["line 3", "line 2, index 1", "line 5, index 2", "line 4, column 'label'"]),
+        ("t.csv", {"label": "y", "positive": "yes"}, [SHORT_LINE, LABEL, TEXT, "line 4, column 'b': 'nan' is not fin"]),
+        ("t.csv", {}, [SHORT_LINE, "name the label column with --label NAME; the header has a, b, y"]),
+        ("t.csv", {"label": "z"}, [SHORT_LINE, "has no column 'z'; it has 'a', 'b', 'y'"]),
+        ("quoted.csv", {"schema": SHORT | {"columns": KINDS}}, [SHORT_LINE, LABEL, TEXT, "undeclared category 'nan'"]),
+        ("t.npz", {}, ["row 2, column 'x1'", "row 2, column 'x2'", "row 2, column 'y'"]),
+        ("t.libsvm", {}, ["line 3", "line 2, index 1", "line 5, index 2", "line 4, column 'label'"]),
     ],
 )
-def test_every_fault_of_other_files(name: str, places: list[str]) -> None:
-    assert [fault.partition(": ")[0] for fault in faults(data=name)] == [f"{name}, {place}" for place in places]
+def test_every_fault_of_a_file(data: str, how: dict[str, Any], words: list[str]) -> None:
+    found = faults(data=data, **how)
+    assert [word in fault for fault, word in zip(found, words, strict=True)] == [True] * len(words)
+    assert all(fault.startswith(data) for fault in found)
+    assert ["(2 rows have it)" in fault for fault in found] == [word == TEXT for word in words]
 
 
 def test_the_last_step_of_a_run_is_taken_too_and_faults_are_counted() -> None:

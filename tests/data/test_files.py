@@ -61,8 +61,6 @@ def test_the_same_records_in_every_form(form: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(every(path, test=path, **how).X_test * np.linalg.norm(longer, axis=1)[:, None], longer)
     by_column = every(path, 2, split="by-column:x3", test=path, **how)
     assert by_column.counts == {0: 2, 1: 2}
-    part = every(path, test_fraction=0.25, **how)
-    assert (len(part.y_test), part.counts) == (1, {0: 3})
 
 
 def test_the_width_of_a_libsvm_file_is_read_if_it_is_not_declared(write: Write) -> None:

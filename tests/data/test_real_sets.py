@@ -26,11 +26,7 @@ def test_the_two_census_sets(name: str, width: int, expected: float) -> None:
     assert any("synthetic" in note for note in records.notes) is (name == "census")
     for X, y in [*records.shards.values(), (records.X_test, records.y_test)]:
         assert X.shape == (len(y), width)
-        assert X.dtype == y.dtype == np.float64
-        assert X.flags.c_contiguous
-        assert set(np.unique(y)) == {-1.0, 1.0}
         np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1, rtol=0, atol=1e-14)
-        assert np.all(X[:, -1] > 0)
     assert records.X_test.shape == (13_842, width)
     X, y = (np.concatenate([shard[k] for shard in records.shards.values()]) for k in (0, 1))
     assert np.mean(y > 0) == pytest.approx(0.24, abs=0.005)

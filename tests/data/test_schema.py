@@ -230,7 +230,6 @@ def test_numbers_as_they_are_written_and_what_is_none_is_named(
         ("a;b;y\n3;4,5;1\n1;2;0\n", {"separator": ";", "schema": {"decimal": ","}}),
         ("\ufeffa;b;y\n3;4,5;1\n1;2;0\n", {"schema": {"separator": ";", "decimal": ","}}),
         ("a\tb\ty\n3\t4.5\t1\n1\t2\t0\n", {"separator": "tab"}),
-        ('a;b;y\n"3";"4.5";1\n1;2;0\n', {"separator": ";"}),
         ("1,2,y\n3,4.5,1\n1,2,0\n", {}),  # headers that count
         ("2019,2020,y\n3,4.5,1\n1,2,0\n", {}),
     ],

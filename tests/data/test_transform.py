@@ -138,22 +138,15 @@ def test_small_pieces_make_the_same_rows(npz: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "others",
-    [
-        {},
-        {"no_intercept": True},
-        {"normalise": "columns"},
-        {"normalise": "public", "schema": {"scales": [1, 8, 9, 1, 2]}},
-    ],
+    [{"no_intercept": True}, {"normalise": "columns"}, {"normalise": "public", "schema": {"scales": [1, 8, 9, 1, 2]}}],
 )
 def test_sparse_rows_are_the_dense_ones(others: dict[str, Any], write: Write) -> None:
     entries = [" ".join(f"{k + 1}:{v!r}" for k, v in enumerate(x) if v) for x in X.tolist()]
     svm = write("t.svm", "\n".join(f"{y} {line}" for y, line in zip(Y.tolist(), entries, strict=True)))
     request = DataSettings(data=svm, features=5, **others)
     dense, slim = (load(request, 1, [0], sparse=share) for share in (0.0, 1.0))
-    for found, expected in (
-        (slim.shards[0], dense.shards[0]),
-        ((slim.X_test, slim.y_test), (dense.X_test, dense.y_test)),
-    ):
+    pairs = (slim.shards[0], dense.shards[0]), ((slim.X_test, slim.y_test), (dense.X_test, dense.y_test))
+    for found, expected in pairs:
         rows: Any = found[0]
         np.testing.assert_allclose(rows.toarray(), expected[0], rtol=1e-14, atol=0)
         np.testing.assert_array_equal(found[1], expected[1])

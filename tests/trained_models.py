@@ -21,11 +21,6 @@ SCHEMA: dict[str, Any] = {
         "ward": {"kind": "categorical", "categories": ["a", "b", "c"]},
     },
 }
-OPEN: dict[str, Any] = {
-    **{name: SCHEMA[name] for name in ("label", "drop")},
-    "columns": {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}},
-}
-"""The same columns, all read from the rows."""
 
 
 def people(path: Path, rows: int, seed: int, youngest: int, oldest: int, *, label: bool = True) -> Path:
@@ -44,12 +39,6 @@ def trained(folder: Path, **settings: Any) -> Path:
     quick: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 30, "seed": 0}
     run(RunConfig(**{**quick, **settings}, out=str(folder)))
     return folder
-
-
-def unseeded_census(folder: Path) -> Path:
-    """A simulation with secret noise."""
-    how: dict[str, Any] = {"rounds": 2, "seed": None, "data_seed": 4, "test_fraction": 0.2, "answer": "last"}
-    return trained(folder / "run", algorithm="pp-admm", topology="path:3", loss="logistic", **how)
 
 
 def trained_on_people(folder: Path, **settings: Any) -> Path:

@@ -24,17 +24,12 @@ from admmnet.privacy.events import Event, Gaussian, Laplace, SubsampledGaussian,
 from admmnet.privacy.ledger import audit
 from admmnet.record.format import epsilon
 from admmnet.running.plan import Plan
-from admmnet.types import Matrix, Vector
+from tests.estimators.test_estimators import people
 
 GAUSS = Gaussian(1.0, 5.0)
 
 
-def people(n: int = 300) -> tuple[Matrix, Vector]:
-    X = np.random.default_rng(3).standard_normal((n, 3))
-    return X, np.where(X[:, 0] > 0.0, 1.0, -1.0)
-
-
-X, Y = people()
+X, Y = people(300, 3)
 
 
 def fit(X: Any, y: Any, **words: Any) -> dict[str, Any]:
@@ -193,7 +188,7 @@ def test_what_does_not_go_with_an_account(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("model", "records"), [(NetworkClassifier(rounds=2), 300), (DPSGDClassifier(), 301)])
 def test_folds_in_one_account_are_told_before_they_become_nan(model: Any, records: int, tmp_path: Path) -> None:
-    given = people(records)
+    given = people(records, 3)
     model = clone(model).set_params(account=tmp_path / "account")
     with pytest.warns() as told:
         scores = cross_val_score(model, *given)
@@ -218,6 +213,6 @@ def test_a_fit_syncs_its_account_and_no_ledger_of_its_passing_folder(
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    NetworkClassifier(agents=3, rounds=4, epsilon=1.0, account=tmp_path / "mine").fit(*people())
+    NetworkClassifier(agents=3, rounds=4, epsilon=1.0, account=tmp_path / "mine").fit(X, Y)
     assert len([name for name in synced if name.startswith(str(tmp_path)) and name.endswith(".jsonl")]) >= 3 * 4
     assert not [name for name in synced if "/ledger/" in name]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.trained_models import OPEN, SCHEMA, trained_on_people, unseeded_census
+from tests.trained_models import SCHEMA, trained, trained_on_people
 
 
 @pytest.fixture(scope="session")
 def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unseeded_census(tmp_path_factory.mktemp("census"))
+    """A simulation with secret noise."""
+    how: dict[str, Any] = {"rounds": 2, "seed": None, "data_seed": 4, "test_fraction": 0.2, "answer": "last"}
+    folder = tmp_path_factory.mktemp("census") / "run"
+    return trained(folder, algorithm="pp-admm", topology="path:3", loss="logistic", **how)
 
 
 @pytest.fixture(scope="session")
@@ -22,4 +26,7 @@ def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
+    """All of its columns were read from the rows."""
+    columns = {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}}
+    schema = {"label": "sick", "drop": ["id"], "columns": columns}
+    return trained_on_people(tmp_path_factory.mktemp("open"), schema=schema, positive="yes")

@@ -62,20 +62,19 @@ def test_show_and_the_export_hold_what_json_holds(people_run: Path, tmp_path: Pa
     assert "eq. (104)" in said.out
 
 
-def test_agents_classes_targets_and_no_noise(tmp_path: Path, admmnet: Admmnet) -> None:
-    stream = np.random.default_rng(1)
-    X = stream.standard_normal((300, 3))
-    np.savez(tmp_path / "classes.npz", X=X, y=ANIMALS[np.digitize(X[:, 0], [-0.5, 0.5])])
-    np.savez(tmp_path / "real.npz", X=X, y=50.0 + 10.0 * X[:, 0])
-    given: dict[str, Any] = {"rounds": "auto", "epsilon": 50.0, "delta": 1e-3, "algorithm": "ssp"}
-    for name, schema in {"classes": {"labels": ANIMALS.tolist()}, "real": {"targets": [0, 80]}}.items():
-        trained(tmp_path / name, **given, data=str(tmp_path / f"{name}.npz"), schema={"features": 3, **schema})
+def test_agents_classes_and_no_noise(tmp_path: Path, admmnet: Admmnet) -> None:
+    X, data = np.random.default_rng(1).standard_normal((300, 3)), tmp_path / "classes.npz"
+    np.savez(data, X=X, y=ANIMALS[np.digitize(X[:, 0], [-0.5, 0.5])])
+    given: dict[str, Any] = {"rounds": "auto", "epsilon": 50.0, "delta": 1e-3, "algorithm": "ssp", "data": str(data)}
+    trained(tmp_path / "classes", **given, schema={"features": 3, "labels": ANIMALS.tolist()})
     facts = admmnet.json("model", "show", tmp_path / "classes", "--agent", "1")
     assert facts["vector"] == "agent 1"
     assert [row["class"] for row in facts["coefficients"]].count("bee") == 4
     assert (facts["noise"]["known"], facts["noise"]["equation"]) == ("about", "(105)")
     assert admmnet.ok("model", "show", tmp_path / "classes", "--agent", "1").out.count(" bee ") == 4
-    assert "score times 40 plus 40" in admmnet.ok("model", "show", tmp_path / "real").out
+    found = admmnet.ok("predict", tmp_path / "classes", "--data", data)
+    assert {row["probability"] for row in table_of(found.out)} == {""}
+    assert "no probabilities: the scores of loss = 'squared' are no log-odds" in found.err
     said = admmnet.ok("model", "show", trained(tmp_path / "plain", rounds=3), "--top", "3").out
     assert "admm adds no noise" in said
     assert "standard deviation" not in said
@@ -215,7 +214,8 @@ def test_models_of_other_labels_and_rows(kind: str, how: dict[str, Any], tmp_pat
     np.savez(data, X=X, y=labels.get(kind, np.where(X[:, 0] > 0.0, 1, -1)))
     folder = trained(tmp_path / "run", algorithm="noisy-gd", epsilon=20.0, delta=1e-3, data=str(data), **how)
     agreeing(folder, data, tmp_path, admmnet)
-    assert ("in a row as it is;" in admmnet.ok("model", "show", folder).out) == (kind == "as they are")
+    said = admmnet.ok("model", "show", folder).out
+    assert ("in a row as it is;" in said, "score times 50 plus 30" in said) == (kind == "as they are", kind == "real")
 
 
 def test_what_cannot_be_shown_or_exported(people_run: Path, tmp_path: Path, admmnet: Admmnet) -> None:

@@ -182,6 +182,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("comparison", {"linear": np.ones((1, D))}, f"linear term has {D} numbers"),
     ("comparison", {"before": np.ones(1)}, "last broadcast has 1 numbers"),
     ("gradient", {"here": np.ones(D + 1)}, "point has"),
+    ("gradient", {"rate": 1.1}, "rate"),
     ("joining gate", {"here": np.ones(D + 1)}, "point has"),
     ("held gate", {"here": np.ones(D + 1)}, "point has"),
     ("gaussian gate", {"pull": np.ones(D + 1)}, "gate's pull has"),

@@ -51,16 +51,6 @@ def test_the_cost_of_the_theorem_is_charged_before_anything_is_drawn_or_solved(
     assert any(entry.startswith("draw") for entry in after) is (name != "exact")
 
 
-def test_what_is_reserved_must_fit_too() -> None:
-    gate, release = ASKED["gaussian gate"], ASKED["objective"]
-    wanted = (*COSTS["gaussian gate"], *COSTS["objective"])
-    book = Book(affords=lambda events: len(events) < len(wanted))
-    assert ask(door_of(book), gate, release) is REFUSED
-    assert (book.asked, book.log) == ([wanted], ["refused"])
-    assert isinstance(ask(door_of(book := Book()), gate, release), Released)
-    assert book.charged == list(COSTS["gaussian gate"]), "reserved is not charged"
-
-
 def test_a_cost_is_charged_under_the_relation_it_is_proven_for() -> None:
     """Published costs are proven for replace-one, which covers any promise; sampled steps for zero-out alone."""
     steps = GradientSteps(0.05, 7, 0.5, 15, "poisson", 1.0, 0.8)

@@ -26,7 +26,6 @@ from admmnet.types import BEFORE
 from .doors import ASKED, CENTRE, COSTS, Book, D, answer_all, ask, door_of
 
 ONE, OTHER = (NoisyGradient(np.full(D, value), 1.0) for value in (0.0, 1.0))
-VALUES: list[Any] = [np.array([1.5, -0.0]), np.array([2**62, -1]), True]
 
 
 def hashed(question: Any, round: int = 3, attempt: Attempt | None = None, rows: Any = None) -> list[bytes]:
@@ -42,17 +41,6 @@ def kept(*answers: tuple[NoisyGradient, Any], round: int = 3) -> dict[int, list[
         (own,) = hashed(question, round)
         first.add(own, value)
     return {round: first.take()}
-
-
-@pytest.mark.parametrize("value", [None, False, REFUSED, *VALUES])
-def test_an_answer_comes_again_bit_by_bit(value: Any) -> None:
-    again: Any = Outbox(kept((ONE, value)), last=3).repeated(3, ONE, *hashed(ONE))
-    if value is REFUSED or value is None or value is False:
-        assert again is (REFUSED if value is REFUSED else NO)
-        return
-    assert np.asarray(again.value).tobytes() == np.asarray(value).tobytes()
-    assert np.asarray(again.value).dtype == np.asarray(value).dtype
-    assert again.used is ONE
 
 
 def test_questions_come_in_their_order() -> None:

@@ -205,9 +205,7 @@ def test_noise_of_a_masked_sum_is_that_of_all_but_the_colluders() -> None:
 @pytest.mark.parametrize(
     ("loss", "task", "words"),
     [
-        (Logistic(), "classes", "learns the task binary, and these labels are classes"),
         (Logistic(), "real", "learns the task binary, and these labels are real"),
-        (Softmax(), "binary", "these labels are binary"),
         (Softmax(), "real", "learns the task classes, and these labels are real"),
     ],
 )

@@ -48,8 +48,8 @@ def noise_of(setting: RunConfig) -> Planned:
 
 
 def header_of(contract: Contract, algorithm: str = "pp-admm", **who: Any) -> Header:
-    words = {"agent": 0, "neighbours": (1, 4), "records": 7000, "noise": "seeded", "preprocessing": "public-bounds"}
-    return Header.of(contract, algorithm=algorithm, admmnet="0.1.0", mode="simulation", **words | who)
+    words = {"agent": 0, "neighbours": (1, 4), "records": 7000, "noise": "seeded", "mode": "simulation"}
+    return Header.of(contract, algorithm=algorithm, admmnet="0.1.0", preprocessing="public-bounds", **words | who)
 
 
 def under(charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published") -> Contract:

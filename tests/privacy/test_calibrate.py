@@ -21,7 +21,7 @@ from admmnet.methods.base import Facts
 from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, WhitenStage
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left, pure_epsilon
-from admmnet.privacy.conversion import ORDERS, allowance, best_order
+from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.proven import pure_rho
@@ -181,27 +181,6 @@ def test_the_held_threshold_is_split_for_the_least_noise() -> None:
 
 
 # on accounts, and beside sums that come before
-
-FORMS = [
-    *(PP.changed(release=release) for release in ("objective", "output")),
-    *(RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8) for name in ("dvp", "m-admm", "r-admm")),
-]
-
-
-@pytest.mark.parametrize("setting", FORMS, ids=["objective", "output", "dvp", "m-admm", "r-admm"])
-def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
-    limit = Filter.keeping(1.0, 1e-4, best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4))
-    assert limit.place is not None
-    fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), limit)
-    for part in (0.1, 0.9):
-        spent = Totals.of([(Gaussian(math.sqrt(2 * part * nominal_rho(1.0, 1e-4)), 1.0), 1)], "proven")
-        noise = calibrated(7000, 0.5, 1.0, 1e-4, setting, spent, limit)
-        together = float(spent.curve[limit.place] + noise.worst_case.curve[limit.place])
-        assert 1.0 - 1e-9 <= together / allowance(limit.place, 1.0, 1e-4) <= 1.0
-        assert noise.contract.account == limit
-        assert limit.affords(spent.plus(event for event, count in noise.charges for _ in range(count)), ())
-        if setting.algorithm == "ipp-admm":  # of the others, pure epsilon costs less than its rho says
-            assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-3)
 
 
 def test_an_account_with_nothing_left_is_refused() -> None:

@@ -6,20 +6,16 @@ import math
 from itertools import product
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import RequestError
-from admmnet.methods.base import Method
-from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
 from admmnet.privacy.conversion import loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian
 from tests.command_runs import Admmnet
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
-from tests.planned import decided as decided_on
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
 EVERY = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -53,10 +49,6 @@ def epsilon_of(noise: Planned) -> float:
     return proven.gamma_norm_epsilon(exact(noise)[0])
 
 
-def decided(records: int = 7000, width: int = 20, **words: Any) -> tuple[Method, list[Planned]]:
-    return decided_on(RunConfig(**{"loss": "logistic"} | words), [records] * 5, nx.cycle_graph(5), width)
-
-
 # the proven forms
 
 
@@ -85,16 +77,6 @@ def test_the_whole_promise_is_used_and_no_more(algorithm: str, logistic: bool) -
         assert (norm.dimension, norm.curvature, norm.penalty) == (20, c1, None)
         assert (norm.logistic, norm.convexity) == (logistic, noise.convexity)
     assert min(tight) >= 1.0 - 1e-6
-
-
-@EVERY
-def test_curvature_takes_nothing_of_usual_plans(algorithm: str) -> None:
-    for n, rounds in product((30, 10**6), (1, 40)):
-        method, (noise, *_) = decided(n, algorithm=algorithm, epsilon=1.0, rounds=rounds, delta=1e-2)
-        assert isinstance(method, Rival)
-        norm, _ = exact(noise)
-        assert norm.rate * norm.sensitivity == pytest.approx(epsilon_of(noise), rel=1e-12), "(L) applies"
-        assert noise.convexity == method.objective(0).convexity, "without a ridge"
 
 
 @pytest.mark.parametrize("logistic", [True, False])

@@ -241,38 +241,6 @@ def test_what_has_no_finite_cost_is_never_afforded(limit: Filter, monkeypatch: p
 
 # contracts
 
-PLANS = {
-    "held gate": RunConfig(algorithm="ipp-admm", gate="above-threshold", rounds=12, max_releases=5),
-    "published": RunConfig(algorithm="pp-admm", method="published", rounds=30),
-    "published gate": RunConfig(algorithm="ipp-admm", method="published", rounds=12),
-    "r-admm": RunConfig(algorithm="r-admm", rounds=12),
-    "masked ssp": RunConfig(algorithm="ssp", loss="squared", trust="masked", colluders=2),
-    "dp-dsgd": RunConfig(algorithm="dp-dsgd", rounds=12),
-}
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 4.0])
-@pytest.mark.parametrize("plan", PLANS)
-def test_a_calibrated_plan_comes_to_at_most_what_was_promised(plan: str, epsilon: float) -> None:
-    accountant = {"accountant": "published"} if PLANS[plan].method == "published" else {}
-    config = PLANS[plan].changed(epsilon=epsilon, delta=1e-4, **accountant)
-    _, found = decided(config, [700, 900, 5000, 700, 700], nx.complete_graph(5))
-    for own in [one for one in found[:3] if one.charges]:
-        contract, most = own.contract, own.contract.most()
-        assert most is not None
-        assert most.epsilon == epsilon or accountant
-        ledger = MemoryLedger(contract)
-        for event, count in own.charges:
-            for _ in range(count):
-                assert ledger.affords((event,))
-                ledger.charge(0, event)
-        assert (contract.spent(ledger.totals) or math.inf) <= most.epsilon
-        assert accountant or contract.spent(ledger.totals) > 0.98 * epsilon  # type: ignore[operator]
-        for event, _ in own.charges:
-            if cost(event).rho > 1e-3 * ledger.totals.rho and not accountant:
-                assert not contract.affords(ledger.totals, (event,)), event
-            assert ledger.affords((event,)) or not isinstance(event, NoRecords)
-
 
 @pytest.mark.parametrize("method", ["pp-admm", "ipp-admm"])
 def test_under_the_papers_arithmetic_their_total_is_held(method: str) -> None:

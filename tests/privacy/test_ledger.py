@@ -13,27 +13,17 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
 from admmnet.forms import encode
-from admmnet.privacy.budget import Charges, Totals
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import ChainFile
 
-
-def header_of(charges: Charges) -> Header:
-    """Header of a run that plans these charges."""
-    contract = Contract(
-        Promise(1.0, 1e-4, "published"), Filter.published(1e-4, Totals.of(charges, "published")), form="published"
-    )
-    who = {"agent": 3, "neighbours": (0, 4), "records": 7000, "algorithm": "a\nb\u2028ü", "noise": "private"}
-    return Header.of(contract, **who, preprocessing="public-bounds", admmnet="0.1.0", mode="private")
-
+from .ledgers import header_of, under
 
 ROUND = (ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000), Gaussian(6e-4, 0.22))
-HEADER = header_of(((ROUND[0], 5), (ROUND[1], 7)))
+WHO = {"agent": 3, "neighbours": (0, 4), "noise": "private", "mode": "private"}
+HEADER = header_of(under(((ROUND[0], 5), (ROUND[1], 7))), "a\nb\u2028ü", **WHO)
 HEADER_LINE = (
     '{"kind":"header","schema":4,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
     '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"delta_clipping":1.311245785235632e-36,"accountant":"published",'

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.conversion import ORDERS, epsilon, gaussian_epsilon
+from admmnet.privacy.conversion import ORDERS, epsilon
 from admmnet.privacy.events import AboveThreshold, Event, GammaNorm, Gaussian, NoRecords, ObjectivePerturbation
 from admmnet.privacy.proven import cost
 
@@ -38,13 +38,6 @@ def test_zcdp(oracle: Any, rho: float, delta: float) -> None:
 def randomised_response(oracle: Any, eps: float) -> Any:
     """Return the worst mechanism of pure epsilon: one bit, kept with probability e^epsilon / (1 + e^epsilon)."""
     return oracle.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(eps)), 2)
-
-
-@pytest.mark.parametrize("delta", DELTAS)
-@pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 60.0])
-def test_exact_gaussian(oracle: Any, sigma: float, delta: float) -> None:
-    ours, theirs = gaussian_epsilon(1.0 / sigma, delta), oracle.get_epsilon_gaussian(sigma, delta)
-    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
 
 def test_mixed_events(oracle: Any) -> None:

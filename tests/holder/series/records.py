@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
@@ -32,7 +33,7 @@ def problem(
     kind: str, n: int, d: int, regularisation: float, *, seed: int = 0, share: float = 1.0, sparse: bool = False
 ) -> Problem:
     X, y = records(kind, n, d, seed, share)
-    return make_problem(csr(X) if sparse else X, y, kind, regularisation)
+    return make_problem(csr_matrix(X) if sparse else X, y, kind, regularisation)
 
 
 def make_problem(X: Any, y: Any, kind: str, regularisation: float) -> Problem:
@@ -50,9 +51,3 @@ def duality_gap(p: Problem, alpha: Vector) -> float:
 def feasible(p: Problem, dual: Vector) -> Vector:
     """Nearest alpha in the dual's domain: y alpha in [0, 1] for logistic and hinge, any for the squared loss."""
     return dual if p.loss.name == "squared" else np.asarray(p.y * np.clip(p.y * dual, 0.0, 1.0))
-
-
-def csr(X: Matrix) -> Any:
-    from scipy.sparse import csr_matrix
-
-    return csr_matrix(X)

@@ -93,7 +93,7 @@ def dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(48), (49): yield (v, alpha) after each step; an absent record takes none."""
     X, y, kind, lam = data
     n, scale = len(X), lam * len(X)
-    sigma = s.noise_multiplier * s.clip * (math.sqrt(2.0) if s.dual_noise else 1.0)
+    sigma = s.noise_multiplier and s.noise_multiplier * s.clip * (math.sqrt(2.0) if s.dual_noise else 1.0)
     alpha, v = np.zeros(n), np.zeros(X.shape[1])
     for batch in batches(s.sampling, n, s.batch, s.steps, batch_rng):
         found = [step(kind, alpha[j], y[j], X[j], v, scale, s.batch, s.logistic_margin) * X[j].any() for j in batch]
@@ -131,7 +131,7 @@ def primal_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> St
     """(51), (52): yield (theta, v) after each step."""
     X, y, kind, lam = data
     n, d = X.shape
-    sigma = s.noise_multiplier * 2.0 * s.clip * math.sqrt(s.batch * (s.batch + 1))
+    sigma = s.noise_multiplier and s.noise_multiplier * 2.0 * s.clip * math.sqrt(s.batch * (s.batch + 1))
     bend = 1.0 if kind == "squared" else 0.25
     theta, v = np.zeros(d), np.zeros(n)
     for batch in batches("fixed", d, s.batch, s.steps, batch_rng):

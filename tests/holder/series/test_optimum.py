@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from admmnet.holder.series.simulation import dual, point, primal
 from admmnet.types import Vector
 
 from .records import KINDS, duality_gap, feasible, make_problem, problem, rng
-from .runs import run_dp_scd, run_primal_dp_scd, run_sdca
+from .runs import run_sdca
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -92,16 +91,3 @@ def test_a_gap_is_reached_or_the_work_allowed_is_done(kind: str) -> None:
     assert short.gap == pytest.approx(duality_gap(p, short.dual), abs=1e-15)
     assert short.gap > 1e-13
     assert 2 * 200 < short.work <= 3 * 200
-
-
-@every_kind
-def test_coordinate_steps_without_noise_or_clip_reach_the_optimum(kind: str) -> None:
-    p = problem(kind, 60, 4, 0.05, seed=41)
-    best = run_sdca(p, epochs=10_000, gap=1e-10).primal
-    quiet: dict[str, Any] = {"clip": math.inf, "noise_multiplier": 0.0}
-    done = run_dp_scd(p, batch=10, steps=3000, **quiet)
-    assert primal(p, done.theta) - best < 1e-4
-    if kind != "hinge":  # of the columns scaled to norm 1
-        done = run_primal_dp_scd(p, batch=2, steps=2000, **quiet)
-        slope = p.X.T @ p.loss.derivative(p.X @ done.theta, p.y) / 60 / done.scales
-        assert np.linalg.norm(slope + 0.05 * done.progress.theta) < 1e-10

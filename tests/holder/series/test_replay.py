@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from admmnet.types import Vector
 
 from . import reference
-from .records import KINDS, csr, make_problem, records, rng
+from .records import KINDS, make_problem, records, rng
 from .runs import (
     Done,
     recorded,
@@ -61,10 +63,11 @@ def banco(**settings: Any) -> Case:
 
 
 def song(schedule: str, scale: float) -> Case:
-    settings = {"batch": 4, "epsilon": rng(9).choice([0.5, 8.0], N), "schedule": schedule, "scale": scale}
+    settings = {"batch": 4, "epsilon": rng(7).choice([0.5, 0.5, 8.0, np.inf], N), "schedule": schedule, "scale": scale}
     return Case(run_song_sgd, reference.song_sgd, settings, kinds=CLASSES, regularisation=0.5)
 
 
+EXACT, NEAR = DUAL | {"clip": math.inf, "noise_multiplier": 0.0}, (0.0, 1e-9)
 QUIET, WIDE = DUAL | {"noise_multiplier": 0.1}, (0.0, 1e-10)
 CASES: dict[str, Case] = {
     **{
@@ -84,6 +87,10 @@ CASES: dict[str, Case] = {
         *(run_primal_dp_scd, reference.primal_dp_scd, QUIET | {"batch": 3, "clip": 0.2}, "v"),
         kinds=KINDS[:2],
         near=WIDE,
+    ),
+    "dp-scd exact": Case(run_dp_scd, reference.dp_scd, EXACT, "dual", near=NEAR),
+    "primal-dp-scd exact": Case(
+        *(run_primal_dp_scd, reference.primal_dp_scd, EXACT | {"batch": 3}, "v"), kinds=KINDS[:2], near=NEAR
     ),
     **{f"dp-sgd {sampling}": descent(sampling, **DUAL, learning_rate=0.5) for sampling in SAMPLINGS},
     **{f"sgd {sampling}": descent(sampling, batch=4, learning_rate=0.5, steps=25) for sampling in SAMPLINGS},
@@ -108,7 +115,7 @@ def test_it_follows_the_reference(name: str, kind: str, sparse: bool) -> None:
     case, (rtol, atol) = CASES[name], CASES[name].near
     X, y = records(kind, N, D, 3)
     X[4] = 0.0  # an absent record
-    p, norms = make_problem(csr(X) if sparse else X, y, kind, case.regularisation), np.linalg.norm(X, axis=0)
+    p, norms = make_problem(csr_matrix(X) if sparse else X, y, kind, case.regularisation), np.linalg.norm(X, axis=0)
     scaled, path = case.run is run_primal_dp_scd, list[Vector]()
     done = case.run(p, observe=recorded(path), **case.settings)
     data = reference.Data(X / norms if scaled else X, p.y, p.loss.name, p.regularisation)

@@ -86,18 +86,6 @@ def test_what_does_not_fit_an_account_of_mu_squared_is_told(place: Place, admmne
     assert place.file().read_bytes() == before
 
 
-@pytest.mark.parametrize(("first", "epsilon"), [(40.0, None), (1.0, 12.0)])
-def test_an_account_is_opened_at_any_epsilon_and_raised_to_any(
-    first: float, epsilon: float | None, place: Place
-) -> None:
-    """Its share for discrete noise was fixed at the first epsilon, and falls with a larger one."""
-    for target in (first, epsilon):
-        if target is not None:
-            place.run(str(target), algorithm="noisy-gd", epsilon=target, rounds=5)
-            spent = audit.read(place.file(), account=True).totals.epsilon_proven(1e-4)
-            assert 0.7 * target < spent <= target
-
-
 def test_a_further_run_on_measured_columns_is_planned_like_a_first_one(tmp_path: Path, admmnet: Admmnet) -> None:
     """Nine features leave K of Theorem 26 little room: convexity for more than the plan then spends has no mu^2."""
     file, schema = tmp_path / "bank.csv", tmp_path / "schema.toml"

@@ -55,13 +55,6 @@ def test_batches_are_coins_or_uniform_subsets(sampling: str, ordered: bool, law:
     assert not any(plausible(counts, other) for other in others)
 
 
-def test_order_within_an_ordered_batch_is_random() -> None:
-    law: Law = dict.fromkeys(itertools.permutations(range(3)), 1.0 / 6.0)
-    for ordered in (True, False):
-        drawn = draw_batches("fixed", 40, 3, 12_000, rng(3), ordered=ordered)
-        assert plausible(Counter(tuple(np.argsort(batch).tolist()) for batch in drawn), law) == ordered
-
-
 def test_shuffled_batches_are_the_parts_of_an_order() -> None:
     drawn = list(draw_batches("shuffled", 23, 6, 10, rng(4)))
     assert [len(batch) for batch in drawn] == [6, 6, 6, 5, 6, 6, 6, 5, 6, 6]

@@ -77,12 +77,12 @@ class Waiting:
     """A wait for others that began at ``since``, None for none; told of every ``REMIND`` seconds."""
 
     since: float | None = None
-    _told = 0
+    _reminded = 0
 
     def look(self, since: float, now: float, whom: Iterable[str]) -> None:
         """Take in that this process still waits; instants are the caller's."""
-        self._told, self.since = self._told if since == self.since else 0, since
-        if now - since >= REMIND * (self._told + 1):
-            self._told, seconds, names = int((now - since) // REMIND), int(now - since), list(whom)
+        self._reminded, self.since = self._reminded if since == self.since else 0, since
+        if now - since >= REMIND * (self._reminded + 1):
+            self._reminded, seconds, names = int((now - since) // REMIND), int(now - since), list(whom)
             text = f"waiting for {', '.join(names)} for {seconds} s"
             say("waiting", text, "warning", seconds=seconds, waiting_for=names)

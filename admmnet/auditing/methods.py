@@ -242,11 +242,11 @@ def total(method: Method, agents: Agents, said: Integers) -> Total:
 def reaching(agents: Agents, number: Callable[[Agents, Any], float], wanted: float, unit: Any) -> float:
     """How many units bring an affine ``number`` of what the agent is told to a value; the agent stays as it is."""
 
-    def told(value: Any) -> float:
+    def number_at(value: Any) -> float:
         return number(deepcopy(agents), value)
 
-    here = told(0 * unit)
-    return (wanted - here) / (told(unit) - here)
+    here = number_at(0 * unit)
+    return (wanted - here) / (number_at(unit) - here)
 
 
 # what an answer says about which of two worlds it comes from, to somebody who knows all but the canary: the logarithm

@@ -119,7 +119,7 @@ def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, id
                     world = starts.next()
                     with progress:
                         result = run(settings, world=world, debug=bool(asked("debug")), **how)
-                    tell(result, progress.told)
+                    tell(result, progress.advice)
                     summary = result.summary
                 except StartEnded as error:
                     settings = starts.ended(settings, error)

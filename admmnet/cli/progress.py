@@ -25,11 +25,11 @@ class Progress(Watch):
     grid is ``kept``.
     """
 
-    told: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     def __init__(self, kept: str = "", *, silent: bool = False) -> None:
         self._kept, self._shown, self._due = kept, talks() and not silent, time.monotonic() + EVERY
-        self.told: tuple[str, ...] = ()
+        self.advice: tuple[str, ...] = ()
         self._drawn: Any = None
         self._task: Any = None
         self._before: int | None = None
@@ -38,8 +38,8 @@ class Progress(Watch):
         """Say what is worth knowing before a run, and show the bar."""
         if not self._shown:
             return
-        notes(*(plan.advice if plan.advice != self.told else ()))  # a run that goes on has said them
-        self.told = plan.advice
+        notes(*(plan.advice if plan.advice != self.advice else ()))  # a run that goes on has said them
+        self.advice = plan.advice
         self._metric = "mean-squared-error" if plan.task == "real" else "error"
         name = plan.config.algorithm
         if len(plan.graph) > 1:

@@ -44,5 +44,5 @@ def train(settings: RunConfig, world: World) -> None:
     with Progress(silent=world.rank > 0) as bar:
         result = run_settings(settings, world=world, on_start=bar.start, on_round=bar.round, **how)
     if world.rank == 0:
-        tell(result, bar.told)
+        tell(result, bar.advice)
     leave(result.summary)

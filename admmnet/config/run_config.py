@@ -129,7 +129,7 @@ class RunConfig:
         return isinstance(other, RunConfig) and self.sections == other.sections
 
     def __repr__(self) -> str:
-        values = ((name, getattr(self, name), own.default) for name, own in self.known.items())
+        values = ((name, getattr(self, name), own.default) for name, own in self.described.items())
         given = (f"{name}={value!r}" for name, value, default in values if value != default)
         return f"RunConfig({', '.join(given)})"
 
@@ -141,7 +141,10 @@ class RunConfig:
     def flat(self) -> dict[str, Any]:
         """All settings by name."""
         return {
-            name: getattr(one, name) for one in self.sections for name in settings_in(type(one)) if name in self.known
+            name: getattr(one, name)
+            for one in self.sections
+            for name in settings_in(type(one))
+            if name in self.described
         }
 
     def changed(self, **changes: Any) -> RunConfig:
@@ -155,14 +158,14 @@ class RunConfig:
         return found
 
     @property
-    def known(self) -> Mapping[str, Setting]:
-        """What is known of each setting."""
+    def described(self) -> Mapping[str, Setting]:
+        """Settings of this run by name, each with its type, range, default and help."""
         return known_settings(self.chosen_method)
 
     @property
     def keeps(self) -> set[str]:
         """Settings that a run has when it goes on as when it began: of an unseeded one, the kernel is none of them."""
-        return {n for n, own in self.known.items() if not own.about.resume and (self.seeded or n != "kernel")}
+        return {n for n, own in self.described.items() if not own.about.resume and (self.seeded or n != "kernel")}
 
     @property
     def request(self) -> DataSettings:
@@ -185,7 +188,7 @@ class RunConfig:
 
     def _check(self) -> None:
         """Check what one holder of all records cannot have, what a seed does not go with, and deadlines."""
-        for name, own in self.known.items() if self.transport != "zmq" else ():
+        for name, own in self.described.items() if self.transport != "zmq" else ():
             if own.scope == "zmq" and (value := getattr(self, name)) != own.default:
                 raise RequestError(
                     f"{name} = {value:g} goes with transport = 'zmq', not {self.transport!r}, which has no deadlines"

@@ -143,8 +143,8 @@ def to_toml(config: RunConfig, *, kept: bool = False) -> str:
     import tomli_w
 
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
-    keeps = config.keeps if kept else set(config.known)
-    for name, own in config.known.items():
+    keeps = config.keeps if kept else set(config.described)
+    for name, own in config.described.items():
         value = getattr(config, name) if name in keeps else own.default
         if own.about.saved and value is not None and value != {}:
             tables[own.table][own.key] = value

@@ -39,7 +39,7 @@ class ReadRecords(NamedTuple):
 
     source: Source
     train: Rows
-    known: Source
+    test_source: Source
     test: Rows
     own: Mapping[int, Rows] | None = None
     """Rows of every agent that were dealt already."""
@@ -99,7 +99,7 @@ def made(
     for group in groups:
         own = encoder.shards(source, [parts[agent] for agent in group], sparse=stay)
         shards = dict(zip(group, own, strict=True))
-        tests = tests or encoder.rows(read.known, read.test, sparse=stay)
+        tests = tests or encoder.rows(read.test_source, read.test, sparse=stay)
         records = records_of(source, encoder, shards, tests)
         records = dataclasses.replace(records, counts={agent: len(part) for agent, part in parts.items()})
         if settings.record_epsilon is not None:

@@ -28,7 +28,7 @@ class Evidence:
 
     run: Run
     keys: Keys
-    kept: list[Receipt] = field(repr=False)
+    receipts: list[Receipt] = field(repr=False)
 
 
 def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False) -> Verdict:
@@ -87,7 +87,7 @@ def compare(folders: Sequence[Evidence]) -> int:
                     f"{first.run.path / FILE} and {other.run.path / FILE} list different keys of agent {agent} for one "
                     "run: one of them was changed; --network FILE shows which"
                 )
-    kept = sorted((one for folder in folders for one in folder.kept), key=lambda one: one.word.age)
+    kept = sorted((one for folder in folders for one in folder.receipts), key=lambda one: one.word.age)
     turns, heads = dict[tuple[str, int, int], Receipt](), dict[tuple[int, int], Receipt]()
     for one in kept:
         word = one.word

@@ -126,7 +126,7 @@ def _all(pool: Pool, folder: Path, runs: Runs, seed: int, trials: int) -> tuple[
         for world in WORLDS:
             words = f"world {world}, trials {first} to {first + count - 1}"
             calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (runs, seed, world, first, count))
-    found = pool.kept(folder / TRIALS, "trials", calls)
+    found = pool.answers_in(folder / TRIALS, "trials", calls)
 
     def joined(world: World) -> Drawn:
         parts = [part for name, part in found.items() if name.startswith(f"{world}-")]

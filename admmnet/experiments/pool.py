@@ -145,7 +145,7 @@ class Pool:
             self._watch.step(tasks[number].words)
             yield number, answer
 
-    def kept(self, folder: Path, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
+    def answers_in(self, folder: Path, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
         """Answers of calls by their names, each in a file NAME.json of a folder: what is there is not made again.
 
         Made again is what is damaged, or was asked otherwise, of other files, or of another version. What failed is

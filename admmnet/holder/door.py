@@ -66,7 +66,7 @@ class Door:
         If the loss has no meaning for the labels, or the masks are not those of the contract.
     """
 
-    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told", "outbox")
+    __slots__ = ("_attempt", "_known", "_ledger", "_open", "_secret", "outbox")
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Door:
     ) -> None:
         _agree(holder, loss)
         self.outbox: Outbox | None = None
-        self._told = isinstance(holder, SimulatedHolder)
-        facts = holder.width, loss, holder.unit, self._told, holder.dependent, frozenset[str]()
+        self._open = isinstance(holder, SimulatedHolder)
+        facts = holder.width, loss, holder.unit, self._open, holder.dependent, frozenset[str]()
         labels = holder.task, holder.classes, holder.bounded
         self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger
@@ -100,7 +100,7 @@ class Door:
     @property
     def simulated(self) -> bool:
         """Whether what is behind the door may be shown."""
-        return self._told
+        return self._open
 
     def attempt(self, number: int, participants: tuple[int, ...]) -> None:
         """Say which attempt at a masked sum comes next, by its number, from 1 on, and who takes part.
@@ -132,8 +132,8 @@ class Door:
             numbers, encoding = secret.rows
             self._known = shared(self._known._replace(numbers=numbers, encoding=encoding))
         known = self._known
-        if secret.kept:
-            known = known._replace(held=frozenset(secret.kept))
+        if secret.held:
+            known = known._replace(held=frozenset(secret.held))
         if secret.masks is not None and isinstance(measurement, OnGrid):
             known = known._replace(attempt=self._masked(secret.masks))
         if known.numbers is not None and type(measurement) is not ColumnCounts:
@@ -149,7 +149,7 @@ class Door:
 
     def _one_at_a_time(self, measurement: Measurement) -> None:
         """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
-        kept, own = self._secret.kept, measurement.key if isinstance(measurement, HeldNorm) else None
+        kept, own = self._secret.held, measurement.key if isinstance(measurement, HeldNorm) else None
         if kept and any(key.startswith(f"{HeldNorm.__name__}|") and key != own for key in kept):
             raise RequestError(
                 f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
@@ -157,13 +157,13 @@ class Door:
 
     def _forget(self, measurement: Measurement) -> None:
         """Delete what a comparison has kept for its broadcast, where something else is asked."""
-        kept = self._secret.kept
+        kept = self._secret.held
         for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != measurement.second]:
             del kept[key]
 
     def _after_its_first(self, measurement: Measurement) -> None:
         """Refuse a second question for which nothing is kept."""
-        if measurement.second is not None and measurement.second not in self._secret.kept:
+        if measurement.second is not None and measurement.second not in self._secret.held:
             raise RequestError(
                 f"{type(measurement).__name__} is asked without the comparison that found its candidate, with the same "
                 "fields, just before"
@@ -178,7 +178,7 @@ class Door:
         RequestError
             If the records are private.
         """
-        if not self._told:
+        if not self._open:
             raise RequestError("nothing behind the door of private records is shown")
         return self._secret
 
@@ -189,7 +189,7 @@ class Door:
 
     def nothing(self, round: int) -> None:
         """Note a message that was computed from released values alone: it costs nothing, and is noted once."""
-        if self.outbox is None or not self.outbox.known(round):
+        if self.outbox is None or not self.outbox.past(round):
             self._ledger.charge(round, NoRecords())
 
 
@@ -278,7 +278,7 @@ def _fresh(doors: Sequence[Any], part: Part, round: int, answers: dict[int, Answ
         return part
     fresh = [True] * len(boxes)
     for row, (place, box, own) in enumerate(zip(part.places, boxes, question_hashes(round, part), strict=True)):
-        if box is not None and box.known(round):
+        if box is not None and box.past(round):
             answers[place], fresh[row] = box.repeated(round, part.of(row), own), False
             if answers[place] is REFUSED and not box.silent(round):
                 doors[place]._ledger.refuse(round)

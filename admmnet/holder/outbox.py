@@ -78,7 +78,7 @@ class Outbox:
     _silent: int | None = None
     _asked: tuple[int, int] = (BEFORE, 0)
 
-    def known(self, round: int) -> bool:
+    def past(self, round: int) -> bool:
         """Whether a round is over: in it nothing is asked of records any more."""
         return round <= max(self.last, self.silent_until)
 

@@ -30,7 +30,7 @@ class Secret:
         Masks of sums; None where sums are not masked.
     """
 
-    __slots__ = ("_holder", "_loss", "_member", "kept", "masks", "streams")
+    __slots__ = ("_holder", "_loss", "_member", "held", "masks", "streams")
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Secret:
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
         self.streams, self.masks = streams, masks
-        self.kept: dict[str, Any] = {}
+        self.held: dict[str, Any] = {}
 
     @property
     def solver(self) -> AnySolver:

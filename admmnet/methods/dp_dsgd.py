@@ -88,7 +88,7 @@ class DPDSGD(Method):
         """Step of eq. (109), at which the mean loss of no records lets the vectors run away; or of (120)."""
         counts, graph = self.facts.counts, self.facts.graph
         steepest = max(counts.values()) * len(counts) / self.facts.records * self.loss.curvature_bound()
-        own = self.kept
+        own = self.own_weights
         if self.whole:
             r, c1 = float(self.settings.regularisation), self.loss.curvature_bound()
             return min(2.0 * own[i] / (r + self.facts.weight(i) * c1) for i in counts)
@@ -129,7 +129,7 @@ class DPDSGD(Method):
         return round(min(MOST, max(FEWEST, wanted))) * int(self.settings.gossip_steps)
 
     @cached_property
-    def kept(self) -> Mapping[int, float]:
+    def own_weights(self) -> Mapping[int, float]:
         """W_ii of every agent."""
         return {i: 1.0 - float(shares.sum()) for i, shares in self.weights.items()}
 
@@ -291,7 +291,7 @@ class DPDSGD(Method):
             first = asked[0]
             if not isinstance(first, Gaussian) or asked != [first] * self.rounds:
                 return None
-            mixing[i, sorted(self.facts.graph[i])], mixing[i, i] = self.weights[i], self.kept[i] - eta * r
+            mixing[i, sorted(self.facts.graph[i])], mixing[i, i] = self.weights[i], self.own_weights[i] - eta * r
             scale = eta * self.facts.weight(i)
             step = grid_step(scale * first.sigma)
             sums = (self.facts.graph.degree(i) + 8.0) * (1.0 + eta * r) * EXACT_STEPS * 2.0**-51

@@ -233,8 +233,8 @@ class IPPADMM(PPADMM):
         if self.all_speak:
             return came.arrived | came.came if self.kind == "above-threshold" else super().counted(agents, came)
         own: Joining = agents.own
-        own.told, own.met = own.told | came.arrived, own.met | came.came
-        return own.met & own.told
+        own.acquainted, own.met = own.acquainted | came.arrived, own.met | came.came
+        return own.met & own.acquainted
 
     def shared(self, agents: Agents) -> tuple[Matrix, Mask]:
         """Duals of who speaks: who listens has none, and is not in the sum."""
@@ -246,7 +246,10 @@ class IPPADMM(PPADMM):
         super().carry(agents, shifts)
         if not self.all_speak:
             own, spoke = agents.own, agents.theta.any(axis=1)
-            own.met, own.told = own.met | agents.heard.any(axis=1), own.told | np.asarray(spoke)[agents.edges.owner]
+            own.met, own.acquainted = (
+                own.met | agents.heard.any(axis=1),
+                own.acquainted | np.asarray(spoke)[agents.edges.owner],
+            )
 
     def around(self, agents: Agents) -> tuple[Matrix, Vector]:
         """Mean of the vectors heard of, shape (B, d), eq. (82), zero before the first; and how many, shape (B,)."""

@@ -76,5 +76,5 @@ class Joining:
     joined: Integers
     """Shape (B,). Round of an agent's yes, -1 before."""
     met: Mask
-    told: Mask
+    acquainted: Mask
     """Shape (E,). Whether the neighbour is known to speak, and knows that this agent does."""

@@ -285,11 +285,11 @@ class PublishedRule:
             settled = weight is not None and floor <= weight
             weight = floor if weight is None or floor > weight else weight
             found = {kind: self._draft(kind, part, weight) for kind, part in parts.items()}
-            if settled or all(self._kept(kind, found[kind]) for kind in kinds):
+            if settled or all(self._allowed(kind, found[kind]) for kind in kinds):
                 return weight, found
         raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
 
-    def _kept(self, kind: Alike, found: Draft[PerturbedNoise]) -> bool:
+    def _allowed(self, kind: Alike, found: Draft[PerturbedNoise]) -> bool:
         return kind.target.accountant == "published" or kind.target.allows(kind.target.worst(found.charges))
 
     def _rho_total(self, kind: Alike, weight: float | None) -> float:

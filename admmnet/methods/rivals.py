@@ -238,10 +238,10 @@ class RSettings(NoisySettings, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Recycled:
-    """Gradients of f_i + e . theta / w_i at the last vectors, made of released vectors: eq. (32); whose are known."""
+    """Gradients of f_i + e . theta / w_i at the last vectors, made of released vectors: eq. (32); whose are usable."""
 
     gradient: Matrix
-    known: Mask
+    usable: Mask
 
 
 class RADMM(Rival):
@@ -288,7 +288,7 @@ class RADMM(Rival):
         m = agents.convexity - plan.regularisation / plan.weight
         gradient = -(told.used + wide(m) * told.value)
         own.gradient = np.where(told.said[:, None], gradient, own.gradient)
-        own.known = np.where(agents.online, told.said, own.known)
+        own.usable = np.where(agents.online, told.said, own.usable)
         return told
 
     def _recycle(self, agents: Agents) -> Said:
@@ -296,7 +296,7 @@ class RADMM(Rival):
         plan, own, gamma = agents.plan, agents.own, float(self.settings.gamma)
         linear = self.linear_term(agents, proximal=0.0) + own.gradient - gamma * agents.theta
         # each is used once: the agent may be offline in the next round that would make another
-        known, own.known = own.known & agents.online, own.known & ~agents.online
+        known, own.usable = own.usable & agents.online, own.usable & ~agents.online
         return Said(-linear / wide(2.0 * plan.eta * agents.degree / plan.weight + gamma), known)
 
 

@@ -130,7 +130,7 @@ class Bench:
             data = (dict(one.settings).get("data", "") for one in given if isinstance(one, DataSource))
             return Call(name, function, given, tuple(map(str, data)))
 
-        return self.pool.kept(self.folder / phase, phase, {name: call(name, own) for name, own in wanted.items()})
+        return self.pool.answers_in(self.folder / phase, phase, {name: call(name, own) for name, own in wanted.items()})
 
 
 def name_of(*words: object) -> str:

@@ -49,7 +49,7 @@ class Began(Struct, tag="start"):
     """First planned round, if members or edges are not those of the network file, or rounds were lost."""
 
 
-class Told(Struct, tag="told"):
+class Opening(Struct, tag="told"):
     """What agents have said before the first round: it stands, whatever they say in later starts."""
 
     facts: dict[str, dict[str, Any]]
@@ -139,7 +139,7 @@ class Ended(Struct, tag="end"):
     digest: str
 
 
-Record = Run | Began | Told | Measured | Centred | Round | Cut | Void | Made | Ended
+Record = Run | Began | Opening | Measured | Centred | Round | Cut | Void | Made | Ended
 _DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Record)
 
 

@@ -71,7 +71,7 @@ def find(network: Network, colluders: int, observers: Sequence[int] = ()) -> tup
     return learned(network.flow, network.graph, network.tree, sets, network.deltas), whole
 
 
-def told(run: Run) -> NetworkFigures | None:
+def summary_figures(run: Run) -> NetworkFigures | None:
     """Figures for summary.json: of one agent alone, where there are any within seconds."""
     network = network_of(run)
     if isinstance(network, str) or network.affords(SECONDS) < (size := len(network.graph)):
@@ -98,7 +98,7 @@ def network_fault(run: Run) -> str | None:
     said = None if run.summary is None else run.summary.privacy.network
     if said is None:
         return None
-    right = told(run)
+    right = summary_figures(run)
     for name in said.__struct_fields__ if right is not None else ():
         mine, other = said[name], right[name]  # type: ignore[index]
         near = isinstance(mine, float) and (1.0 - LESS) * other <= mine <= (1.0 + MORE) * other

@@ -47,11 +47,11 @@ def print_closing(out: Console, content: Mapping[str, Any], folder: Path, *, exp
         out.print(broken(line, out.file), markup=False, soft_wrap=True)
 
 
-Told = tuple[str, list[Row], list[Row], list[str]]
+Sections = tuple[str, list[Row], list[Row], list[str]]
 """End of the title, rows and closing rows of a table, and the lines below it."""
 
 
-def _network(summary: Summary) -> Told:
+def _network(summary: Summary) -> Sections:
     """An agent a row, then the network's and what its error is held against."""
     privacy, entries, missed, metric = summary.privacy, summary.per_agent, summary.test_error, summary.metric
     last, parts = "test error" if metric == "error" else "test MSE", joining(entries)
@@ -98,7 +98,7 @@ def _state(entry: AgentEntry, summary: Summary, parts: Mapping[int, str]) -> str
     return "".join(f" ({words})" for words in found)
 
 
-def _baseline(summary: Summary, facts: Baseline) -> Told:
+def _baseline(summary: Summary, facts: Baseline) -> Sections:
     """One row, and its privacy."""
     privacy, data, metric = summary.privacy, summary.data, summary.metric
     weight = "" if facts.regularisation is None else f", regularisation {number(facts.regularisation)}"

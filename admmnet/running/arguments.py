@@ -182,7 +182,7 @@ def resuming(config: RunConfig) -> RunConfig:
     if config.resume == AUTO and not is_begun(folder):
         return config.changed(resume=None)
     saved = saved_config(folder)
-    known = config.known
+    known = config.described
     kept = [name for name in saved.keeps if name not in known or known[name].about.saved]
     if all(getattr(config, name) == getattr(saved, name) for name in kept):
         return config.changed(out=str(folder), resume=str(folder))  # from `resumed_config`
@@ -200,7 +200,7 @@ def public_settings(config: RunConfig, *, schedule: str | None = None, digests: 
     a private run's files nothing is told: each agent has its own. ``schedule`` is the digest of the graphs that take
     turns.
     """
-    known = config.known.values()
+    known = config.described.values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
     values["encode"] = told_of(config.sections.data, config.sections.run)

@@ -16,10 +16,10 @@ from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
 from admmnet.privacy.calibrate import Target
 from admmnet.record.journal import Centred
+from admmnet.running.before import nominal_of
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
 from admmnet.running.starts import HostJournal, Segment
-from admmnet.running.told import nominal_of
 from admmnet.transport import Transport, edge
 from admmnet.transport.collective import as_one, share
 from admmnet.types import Matrix, Vector

@@ -39,7 +39,7 @@ def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAvera
     theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
-            theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
+            theta = observer.with_away(edge.collect(transport, tail.mean()), tail.heard(theta))
     elif asked == "average" and plan.method.verb == "exchange":
         away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
         found, sent = average(transport, plan.graph, party, done, away)

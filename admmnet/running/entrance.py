@@ -19,12 +19,12 @@ from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
+from admmnet.running.before import alike_of, counts_of, journal_note, notes_of, precheck, require_room, told_of
 from admmnet.running.closing import check_answer
 from admmnet.running.graphs import faults_of, located
 from admmnet.running.loading import Loader, block_of, held, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.takeover import check_charged, check_columns, source_of
-from admmnet.running.told import alike_of, counts_of, journal_note, notes_of, precheck, require_room, told_of
 from admmnet.solvers.kernel import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import share

@@ -26,7 +26,7 @@ class Metrics(TCPServer):
     allow_reuse_address = True  # of a port at which connections of an earlier start are ending
 
     def __init__(self, address: str) -> None:
-        self.known: Mapping[str, Any] = {}
+        self.latest: Mapping[str, Any] = {}
         self.live: Callable[[], Mapping[str, Any]] = dict
         host, _, port = address.rpartition(":")
         try:
@@ -38,7 +38,7 @@ class Metrics(TCPServer):
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in an event: in place of what was known as a whole, which the server may be reading."""
-        self.known = {**self.known, **{name: event[name] for name in ("run", *FIGURES) if name in event}}
+        self.latest = {**self.latest, **{name: event[name] for name in ("run", *FIGURES) if name in event}}
 
     def text(self, found: Mapping[str, Any]) -> str:
         """Figures in Prometheus' text format."""
@@ -65,7 +65,7 @@ class _Answer(BaseHTTPRequestHandler):
     server: Metrics
 
     def do_GET(self) -> None:
-        found = {**self.server.known, **self.server.live()}
+        found = {**self.server.latest, **self.server.live()}
         pages = {"/metrics": self.server.text(found), "/health": json.dumps(found) + "\n"}
         body = pages.get(self.path, "there are /metrics and /health\n").encode()
         self.send_response(200 if self.path in pages else 404)

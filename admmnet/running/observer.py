@@ -64,7 +64,7 @@ class Observer:
         """Last released vectors of all agents, also of those that are away; None where nobody is."""
         return self.theta if self._transport.away else None
 
-    def kept(self, rows: Matrix, before: Matrix) -> Matrix:
+    def with_away(self, rows: Matrix, before: Matrix) -> Matrix:
         """Rows of all agents; who is away keeps the ones it had."""
         away = list(self._transport.away)
         rows[away] = before[away]
@@ -76,9 +76,9 @@ class Observer:
         words = np.column_stack([*(() if theta is None else [theta]), *mine.values()])
         said = edge.collect(self._transport, words)
         if theta is not None:
-            self.theta = self.kept(said[:, :width].copy(), self.theta)
+            self.theta = self.with_away(said[:, :width].copy(), self.theta)
         for name, column in zip(mine, said[:, width:].T, strict=True):
-            self.rows[name] = self.kept(column.copy(), self.rows[name])
+            self.rows[name] = self.with_away(column.copy(), self.rows[name])
 
     def observe(self, round: int, heard: Mapping[int, Vector] = MappingProxyType({})) -> None:
         """Measure a round; ``heard`` is what agents of this process were sent, whatever senders say of it elsewhere."""

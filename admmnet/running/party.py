@@ -269,4 +269,4 @@ class Party:
     def closing(self) -> Closing:
         """What the method adds to the summary; in simulations from what the first door keeps, too."""
         door = self.nodes[0].door
-        return self.method.closing(self.agents, door.secret.kept if door.simulated else None)
+        return self.method.closing(self.agents, door.secret.held if door.simulated else None)

@@ -34,8 +34,8 @@ from admmnet.privacy.events import EVENTS, check, relation_of
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.running.accounts import check_gaussian, check_promise
+from admmnet.running.before import nominal_of, target_of
 from admmnet.running.loading import Holders
-from admmnet.running.told import nominal_of, target_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import owned, share

@@ -24,7 +24,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     folder = Path(folder)
     saved = saved_config(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
-    known = saved.known
+    known = saved.described
     may = [name for name in known if name not in saved.keeps]
     for name, value in given.items():
         own = str(folder) if name == "out" else getattr(saved, name, None)

@@ -18,7 +18,19 @@ from admmnet.config.toml import load_saved
 from admmnet.files import refusing
 from admmnet.record.folder import hold, is_begun, ledger_name
 from admmnet.record.forms import StartEntry
-from admmnet.record.journal import Began, Centred, Ended, Heard, Made, Measured, Record, Round, Run, Told, read_record
+from admmnet.record.journal import (
+    Began,
+    Centred,
+    Ended,
+    Heard,
+    Made,
+    Measured,
+    Opening,
+    Record,
+    Round,
+    Run,
+    read_record,
+)
 from admmnet.running.journal import Journal, Past, Place
 from admmnet.running.party import Node
 from admmnet.transport import NEVER
@@ -67,7 +79,7 @@ class HostJournal(Journal):
             self.starts.append(record)
             there, since = record.entry.members, max(0, record.entry.round)
             self._away = {i: self._away.get(i, since) for i in range(self._agents) if i not in there}
-        elif isinstance(record, Told):
+        elif isinstance(record, Opening):
             self.facts = record.facts
         elif isinstance(record, Measured):
             self._measured.append(record)
@@ -180,7 +192,7 @@ class HostJournal(Journal):
     def ready(self, facts: dict[str, dict[str, Any]]) -> None:
         """Write down what agents have said before the first round, once nobody has failed."""
         if facts != self.facts:
-            self.write(Told(deepcopy(facts)))
+            self.write(Opening(deepcopy(facts)))
 
     # rounds
 

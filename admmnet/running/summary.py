@@ -143,11 +143,11 @@ def summarise(
     summary = msgspec.convert(found, Summary)
     if world.size > 1 or plan.config.show != "end":
         return summary
-    from admmnet.record.network import told
+    from admmnet.record.network import summary_figures
     from admmnet.record.reader import look_at
 
     read = replace(look_at(party.nodes[0].ledger.path.parents[1]), summary=summary)
-    network = msgspec.structs.replace(summary.privacy, network=told(read))
+    network = msgspec.structs.replace(summary.privacy, network=summary_figures(read))
     return msgspec.structs.replace(summary, privacy=network)
 
 

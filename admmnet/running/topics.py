@@ -25,11 +25,11 @@ Share = Annotated[float, Meta(gt=0.0, le=1e300)]
 Hexadecimal = Annotated[str, Meta(pattern=r"^[0-9a-f]*\Z", max_length=128)]
 
 
-class _Told(Struct, forbid_unknown_fields=True):
+class _Parts(Struct, forbid_unknown_fields=True):
     """Base of a value with named parts."""
 
 
-class Facts(_Told):
+class Facts(_Parts):
     """The first word of a start: what planning needs of each agent."""
 
     machine: Annotated[str, Meta(max_length=255)]
@@ -48,19 +48,19 @@ class Facts(_Told):
     """its test records, for which nobody is charged"""
 
 
-class Shares(_Told):
+class Shares(_Parts):
     """Nominal budget that an agent has left, or the share of sensitivity in the noise of masked sums, which follows."""
 
     values: dict[Agent, Share]
 
 
-class MaskKeys(_Told):
+class MaskKeys(_Parts):
     """X25519 key for masks of this start, and its signature."""
 
     values: dict[Agent, tuple[Hexadecimal, Hexadecimal]]
 
 
-class Figures(_Told):
+class Figures(_Parts):
     """The last words of a run: what an agent says of itself in the summary."""
 
     agents: list[AgentEntry]

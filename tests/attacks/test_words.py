@@ -15,8 +15,8 @@ from admmnet.errors import RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
+from admmnet.running.before import nominal_of, target_of
 from admmnet.running.summary import heard
-from admmnet.running.told import nominal_of, target_of
 from admmnet.running.topics import Figures
 from admmnet.transport import Transport, World
 from admmnet.transport.begun import Begun, Failed

@@ -104,7 +104,7 @@ def test_figures_of_a_run_that_goes_on_are_served(people: str, tmp_path: Path) -
         socket.create_connection(("127.0.0.1", int(metrics.server_address[1]))).close()
         run(small(people, tmp_path / "run", seed=0), on_round=ask)
         metrics.close()
-    assert metrics.known["round"] == 2
+    assert metrics.latest["round"] == 2
     for text, health, event in pages:
         values = dict(re.findall(r"^admmnet_(\S+) (\S+)$", text, re.MULTILINE))
         assert float(values["round"]) == event.round == health["round"]

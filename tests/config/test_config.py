@@ -74,7 +74,7 @@ def test_a_file_is_read_and_what_is_written_reads_back_and_flags_override_it(tmp
 def test_sections_are_the_flat_settings() -> None:
     config = RunConfig(data="people.csv", label="y", epsilon=2, drop=0.25, algorithm="m-admm", growth=1.5)
     found = {name: getattr(one, name) for one in config.sections for name in settings_in(type(one))}
-    assert found == {name: getattr(config, name) for name in config.known} == config.flat
+    assert found == {name: getattr(config, name) for name in config.described} == config.flat
     assert set(config.flat) == set(settings_of("m-admm"))
     assert config.sections.data == DataSettings(data="people.csv", label="y")
     assert isinstance(config.sections.method, MADMM.Settings)

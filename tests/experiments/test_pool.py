@@ -171,7 +171,7 @@ def test_an_answer_is_kept_for_the_same_words_files_and_bytes_alone(tmp_path: Pa
     def ask(factor: int = 2) -> Any:
         with Pool(1) as pool:
             call = Call("one", measured, (str(file), factor), files=(f"us:{file}",))
-            return pool.kept(kept.parent, "passes", {"one": call})["one"]
+            return pool.answers_in(kept.parent, "passes", {"one": call})["one"]
 
     first = ask()
     assert first[0] == 6

@@ -126,7 +126,7 @@ def door_of(book: Book, kind: type[Holder] = Holder, asked: Any = None) -> Door:
     rows = RawRows(X, np.zeros((N, 0), dtype=np.int64), 8 * D + 1) if isinstance(asked, ColumnCounts) else X
     door = Door(kind(rows, y), 0, LOGISTIC, ledger, Watched(book.log))
     if isinstance(asked, PublishedBroadcast):
-        door._secret.kept[asked.second] = np.zeros(D)
+        door._secret.held[asked.second] = np.zeros(D)
     return door
 
 

@@ -210,7 +210,7 @@ def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
 
 METHOD, ABOVE = "admmnet/methods/new.py", "admmnet/running/observer.py"
 PLANTED = [
-    ("private attributes", ABOVE, "def f(door): door._told = True"),
+    ("private attributes", ABOVE, "def f(door): door._open = True"),
     ("private attributes", METHOD, "import operator\nf = operator.attrgetter('_make_solvers')"),
     ("secrets", ABOVE, "def f(node): return node.door.secret.solver.X"),
     ("secrets", ABOVE, "def f():\n    from admmnet.holder.answers import KINDS"),

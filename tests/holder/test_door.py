@@ -114,7 +114,7 @@ def test_a_candidate_is_broadcast_at_once_and_once_or_never(between: str) -> Non
     with pytest.raises(RequestError, match="without the comparison that found its candidate"):
         ask(door, ASKED["broadcast"])
     assert book.charged == charged
-    assert not door._secret.kept
+    assert not door._secret.held
 
 
 def test_a_start_that_was_killed_before_its_broadcast_says_nothing_in_that_round_again() -> None:
@@ -277,7 +277,7 @@ def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
     door = door_of(Book())
     with pytest.raises(RequestError, match="nothing behind the door of private records is shown"):
         _ = door.secret
-    assert door_of(Book(), SimulatedHolder).secret.kept == {}
+    assert door_of(Book(), SimulatedHolder).secret.held == {}
     shown = {name for name in dir(door) if not name.startswith("_")}
     assert shown == {"answer", "attempt", "nothing", "outbox", "records", "secret", "simulated", "spoke"}
     assert door.outbox is None  # otherwise it holds answers that may leave

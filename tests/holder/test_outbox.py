@@ -62,7 +62,7 @@ def test_whatever_an_outbox_says_each_draw_is_charged_before(seed: int) -> None:
     rng, door = np.random.default_rng(seed), door_of(book := Book())
 
     class Lying(Outbox):
-        known = silent = lambda self, round: bool(rng.random() < 0.5)
+        past = silent = lambda self, round: bool(rng.random() < 0.5)
 
         def repeated(self, round: int, question: Any, hashed: bytes) -> Any:
             return (NO, REFUSED, Released(np.ones(D), question))[rng.integers(3)]
@@ -89,7 +89,7 @@ def test_whatever_an_outbox_says_each_draw_is_charged_before(seed: int) -> None:
 )
 def test_in_which_rounds_the_door_is_asked(last: int, silent_until: int, known: range, silent: range) -> None:
     box = Outbox(last=last, silent_until=silent_until)
-    assert [round for round in range(9) if box.known(round)] == [*known]
+    assert [round for round in range(9) if box.past(round)] == [*known]
     assert [round for round in range(9) if box.silent(round)] == [*silent]
 
 

@@ -6,7 +6,7 @@ MUTANTS = {
     "questions planned": ("methods/ipp_admm.py", "else int(self.settings.rounds)\n", "else self.releases\n"),
     "releases planned": ("methods/pp_admm.py", "(event, self.releases) for", "(event, self.releases - 1) for"),
     "joining questions": ("methods/ipp_admm.py", "((event, asked),)", "((event, 1),)"),
-    "who listens has a dual": ("methods/ipp_admm.py", "return own.met & own.told", "return own.met"),
+    "who listens has a dual": ("methods/ipp_admm.py", "return own.met & own.acquainted", "return own.met"),
     "rounds between planned": ("methods/pp_admm.py", "(event, self.releases) for", "(event, self.settings.rounds) for"),
     "ridge": ("methods/rivals.py", "m = max(m, self.ridge(", "m = min(m, self.ridge("),
     "sums share mu": ("methods/sums.py", "mu / math.sqrt(self.rounds)", "mu / self.rounds"),

@@ -142,7 +142,7 @@ def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
 def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
     """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
     party = lone(tmp_path, 1e9, 1.0 + 1e-9, 1.0 + 1e-9)
-    ledger, kept = party.nodes[0].ledger, party.nodes[0].door.secret.kept
+    ledger, kept = party.nodes[0].ledger, party.nodes[0].door.secret.held
     assert not any(speaks(party, round) for round in range(5))
     assert (ledger.events, ledger.refused_at) == (1, None)
     (key,) = (key for key in kept if key.startswith("HeldNorm"))

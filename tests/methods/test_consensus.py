@@ -135,7 +135,7 @@ def test_duals_sum_to_zero_whoever_joins_and_in_all_trouble(
         if agents.said is not None:  # both ends of an edge hold the same two vectors, and know the same of it
             assert agents.said.tobytes() == agents.heard[back].tobytes()
         if name == "ipp-admm":
-            assert (agents.own.met == agents.own.told[back]).all()
+            assert (agents.own.met == agents.own.acquainted[back]).all()
         if name == "lt-admm":
             assert (agents.own.z == agents.own.other[back]).all()
     assert moved > 0.1

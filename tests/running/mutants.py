@@ -12,7 +12,7 @@ MUTANTS = {
     "one agent too few is masked": ("running/rounds.py", "self.colluders + 2:", "self.colluders + 1:"),
     "noise counts as a sum": ("running/rounds.py", "return None if noise else total", "return total"),
     "noise of the loosest": ("running/plan.py", "min(ratios.values())", "max(ratios.values())"),
-    "a budget above the public one": ("running/told.py", "most * (1.0 + 1e-6)", "most * (1.0 + 1e-3)"),
+    "a budget above the public one": ("running/before.py", "most * (1.0 + 1e-6)", "most * (1.0 + 1e-3)"),
     "more records than the network file allows": ("running/topics.py", "agent] <= most", "agent] <= most + 1"),
     "more parts than the account has": ("running/accounts.py", "parts > account.", "parts < account."),
     "records of a private run are told": ("running/arguments.py", "        if simulation:\n", "        if words:\n"),

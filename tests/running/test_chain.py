@@ -60,7 +60,7 @@ def test_a_changed_start_begins_with_duals_that_sum_to_zero(
         said = agents.theta[agents.edges.owner] if agents.said is None else agents.said
         np.testing.assert_array_equal(agents.heard[there], said[back][there])
         if hasattr(agents.own, "met"):
-            np.testing.assert_array_equal(agents.own.met[there], agents.own.told[back][there])
+            np.testing.assert_array_equal(agents.own.met[there], agents.own.acquainted[back][there])
         seen.append(int(here.sum()))
         return found
 

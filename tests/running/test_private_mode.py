@@ -68,7 +68,7 @@ def main(secrets: Path, *words: str) -> None:
         return [*flat(found), float(np.linalg.norm(found))]
 
     def held(answer: bool, own: HeldNorm, secret: Secret, known: Known) -> list[float]:
-        return [secret.kept[own.key]] if own.key in secret.kept else []
+        return [secret.held[own.key]] if own.key in secret.held else []
 
     keep("minimisers", LocalSolver, "solve", lambda found, *given: flat(found.theta))
     keep("norms", LocalSolver, "data_gradient", with_norm)

@@ -14,7 +14,7 @@ from admmnet.data import rows
 from admmnet.errors import RequestError
 from admmnet.holder import Holder, holder
 from admmnet.holder.measurements import sums
-from admmnet.running import references, told
+from admmnet.running import before, references
 from admmnet.solvers import radius
 from admmnet.solvers.accurate import is_sparse
 from admmnet.solvers.losses import LOSSES
@@ -101,11 +101,11 @@ def test_moments_that_do_not_fit_are_refused_before_any_is_made(
     del values["rounds"]
     needed = (66 + 4 * 3) * (WIDE + 51) ** 2  # three agents, and the intercept
     with monkeypatch.context() as patch:
-        patch.setattr(told, "free_memory", lambda: needed - 1.0)
+        patch.setattr(before, "free_memory", lambda: needed - 1.0)
         patch.setattr(sums, "_products", lambda *_: pytest.fail("moments were made"))
         with pytest.raises(RequestError, match=r"ssp needs 0.0 GB for moments of d = 351 features, .* noisy-gd"):
             run(RunConfig(**values))
-    monkeypatch.setattr(told, "free_memory", lambda: needed + 1.0)
+    monkeypatch.setattr(before, "free_memory", lambda: needed + 1.0)
     assert run(RunConfig(**values)).theta.any()
 
 

@@ -267,7 +267,7 @@ def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -
             first, second = solved(solve_all(block, G, fill(2, m), fill(2, 1e-7)))
             check(X, y, G[0], m, 1e-7, first)
             check(X[:299], y[:299], G[1], m, 1e-7, second)
-            known = np.flatnonzero(group.known)  # what the next round starts from belongs to its point
+            known = np.flatnonzero(group.current)  # what the next round starts from belongs to its point
             data, rms = group.stack.gradient(StackRows.of(known), group.theta[known])
             np.testing.assert_array_equal(group.data[known], data)
             np.testing.assert_array_equal(group.rms[known], rms)

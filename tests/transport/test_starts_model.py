@@ -201,7 +201,7 @@ class Run:
         for to in [-1] if spoken else sorted(turns.around[agent]):
             assert turns.take(agent, turn, kind, to, 0.0) is None
             if spoken and len(turns._turns[turn].kinds) == len(turns.members):
-                turns.told(turn, 0.0)
+                turns.passed_on(turn, 0.0)
 
     def go(self) -> str:
         """How the run ends: with one model, or why with none."""

@@ -36,7 +36,7 @@ def pass_on(turns: Turns, agent: int, turn: int, kind: Kind, to: int = -1, now: 
     """What a relay does with a frame."""
     fault = turns.take(agent, turn, kind, to, now)
     if fault is None and to < 0 and all_said(turns, turn, kind):
-        turns.told(turn, now)
+        turns.passed_on(turn, now)
     return fault
 
 
@@ -236,7 +236,7 @@ def simulate(turns: Turns, program: Sequence[Kind], stops: tuple[int, int] | Non
         if to < 0 and all_said(turns, turn, kind):
             for i in turns.members:
                 leave(-1, frame, i)
-            turns.told(turn, now)
+            turns.passed_on(turn, now)
         elif to >= 0:
             leave(sender, frame, to)
         assert not turns.stuck

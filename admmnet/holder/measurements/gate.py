@@ -98,13 +98,13 @@ class HeldNorm(_Norm):
     def carry_out(self, secret: Secret, known: Known) -> bool:
         """Eq. (23)."""
         key, sensitivity = self.key, self.sensitivity(known)
-        if key not in secret.kept:
+        if key not in secret.held:
             noise = secret.laplace(Purpose.GATE, sensitivity / self.epsilon_threshold)
-            secret.kept[key] = self.threshold + noise
+            secret.held[key] = self.threshold + noise
         noise = secret.laplace(Purpose.GATE, 2.0 * sensitivity / self.epsilon_query)
-        if self.norm(secret) + noise < float(secret.kept[key]):
+        if self.norm(secret) + noise < float(secret.held[key]):
             return False
-        del secret.kept[key]  # the next question starts anew
+        del secret.held[key]  # the next question starts anew
         return True
 
 
@@ -182,7 +182,7 @@ class PublishedComparison(Measurement):
         level = self.threshold + secret.laplace(Purpose.GATE, self.threshold_scale)
         if fall + secret.laplace(Purpose.GATE, self.query_scale) < level:
             return False
-        secret.kept[_candidate(self)] = theta_hat
+        secret.held[_candidate(self)] = theta_hat
         return True
 
     def _clipped(self, secret: Secret, theta: Vector) -> float:
@@ -218,5 +218,5 @@ class PublishedBroadcast(Measurement):
 
     def carry_out(self, secret: Secret, known: Known) -> Vector:
         """Eq. (7)."""
-        theta_hat = secret.kept.pop(self.second)
+        theta_hat = secret.held.pop(self.second)
         return round_to_grid(theta_hat + secret.gaussian(Purpose.OUTPUT, self.sigma2, theta_hat.size), self.sigma2)

@@ -131,11 +131,11 @@ class Series(Measurement):
     def carry_out(self, secret: Secret, known: Known) -> Vector | None:
         """Take the steps of one epoch; no once there are none."""
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-            if self.key not in secret.kept:
+            if self.key not in secret.held:
                 rngs = Rngs(secret.streams[Purpose.BATCH], secret.streams[Purpose.OBJECTIVE])
                 left = self.advance(Problem.of(*secret.records, known.loss, self.regularisation), rngs)
-                secret.kept[self.key] = next(left), left
-            progress, left = secret.kept[self.key]
+                secret.held[self.key] = next(left), left
+            progress, left = secret.held[self.key]
             before, length = progress.step, self.length(known)
             for _ in left:
                 if progress.step % length == 0:

@@ -62,7 +62,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     if (promise is None) != (own is None) or (account and over is None):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
     try:
-        kept = promise is None or all(_kept(one, promise) for one in (own, over) if one is not None)
+        kept = promise is None or all(_within(one, promise) for one in (own, over) if one is not None)
     except ArithmeticError:
         kept = False
     if not kept:
@@ -78,7 +78,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     return _shared(contract)
 
 
-def _kept(filter: Filter, promise: Promise) -> bool:
+def _within(filter: Filter, promise: Promise) -> bool:
     """Whether all that a filter lets through is within the budget; a published one is held by its charges alone."""
     if filter.kappa > most_excess(promise.epsilon, promise.delta) * (1.0 + TOLERANCE):
         return False

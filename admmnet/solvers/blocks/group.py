@@ -79,10 +79,10 @@ class Group:
         size, _, d = stack.X.shape
         self.stack = stack
         self.steps = GroupSteps(stack)
-        # where the next solve of every member starts; known: data and rms belong to theta
+        # where the next solve of every member starts; current: data and rms belong to theta
         self.theta, self.data = np.zeros((2, size, d))
         self.rms: Vector = np.zeros(size)
-        self.known: Flags = np.zeros(size, dtype=bool)
+        self.current: Flags = np.zeros(size, dtype=bool)
 
     @np.errstate(all="ignore")  # as in LocalSolver.solve
     def solve(
@@ -122,7 +122,7 @@ class Group:
             found[int(front.place[k])] = self._hand_over(front, k)
 
     def _start(self, rows: StackRows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
-        unknown = ~rows.pick(self.known)
+        unknown = ~rows.pick(self.current)
         new = rows.members[unknown]
         if len(new):
             self.data[new], self.rms[new] = self.stack.gradient(StackRows.of(new), self.theta[new])
@@ -144,7 +144,7 @@ class Group:
             return {}
         index, theta, walk = front.rows.members[done], front.theta[done], front.walk
         self.theta[index], self.data[index], self.rms[index] = theta, front.data[done], front.rms[done]
-        self.known[index] = True
+        self.current[index] = True
         self.steps.met(index, walk.passes[done])
         work = walk.passes[done].tolist(), walk.refreshes[done].tolist()
         answers = map(Solution, theta, bound[done].tolist(), *work)
@@ -189,7 +189,7 @@ class Group:
         except RunError as error:
             return error
         answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
-        self.theta[i], self.known[i], self.steps.passes[i] = answer.theta, False, answer.passes
+        self.theta[i], self.current[i], self.steps.passes[i] = answer.theta, False, answer.passes
         return answer
 
     def _advance(self, front: _Front) -> None:

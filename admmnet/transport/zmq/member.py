@@ -150,7 +150,7 @@ class Member(World):
         self._parts: dict[int, dict[int, bytes]] = {}
         self._said: dict[int, list[Said]] = {}
         self._down = time.monotonic()
-        self._name, self._told = b"", False
+        self._name, self._announced = b"", False
         self._secret: X25519PrivateKey | None = None
         self._ciphers: dict[tuple[int, int], ChaCha20Poly1305] = {}
         self._sealed: set[tuple[int, int]] = set()
@@ -201,14 +201,14 @@ class Member(World):
             staged="" if own is None else own.digest,
             signature=b"" if own is None else self._signature(standing.run, own.digest),
         )
-        word, begun, self._told = sign_here(here, self.identity), time.monotonic(), False
+        word, begun, self._announced = sign_here(here, self.identity), time.monotonic(), False
         self.joined, self._name, self._cause, self._here = None, b"", None, word
         self.files = None
         self._bound = standing.run if standing.c > NEVER else ""
         self._recall(standing.run)
         while True:
-            if self.up and not self._told:  # each time that the line stands anew: the relay may know nothing
-                self._told = True
+            if self.up and not self._announced:  # each time that the line stands anew: the relay may know nothing
+                self._announced = True
                 words = [data for _, data in self._words.values()]
                 self._send(Kind.HERE, packed(Hail(word, sum(self._proofs.values(), words))))
             self.serve(PULSE)
@@ -536,7 +536,7 @@ class Member(World):
 
     def _stands(self, got: int) -> None:
         """The line can be used: send again what has not come."""
-        self.up, self._told = True, False
+        self.up, self._announced = True, False
         say("line-up", "the line to the relay stands")
         missing = self._line.after(got)
         if missing is None:  # some of them are gone: another session begins

@@ -129,7 +129,7 @@ class Site:
     """When it was cut, by this machine's clock."""
     cut: bool = False
     """Whether its line was cut since the last start began."""
-    told: bool = False
+    dismissed: bool = False
     """Whether its process has been told to end, or knows the end."""
     left: bool = False
     """Whether its process has said that it ends."""
@@ -165,7 +165,7 @@ class Relay:
         self.stopped: Stop | None = None  # how the run has ended for all
         self.deaths: list[tuple[int, str]] = []  # of processes, and how, as their starter says; any thread may add
         self._path = None if folder is None else folder / "relay.json"
-        kept = self._kept()
+        kept = self._remembered()
         self.strikes = Strikes(terms.strikes, kept.out, {(i, j): text for i, j, text in kept.cut})
         self._words: dict[tuple[int, str], tuple[Word, bytes]] = {}
         self._evidence = list(kept.evidence)
@@ -232,7 +232,7 @@ class Relay:
         figures = {"lines": len(self.sites), "lines_up": up, "members": 0 if turns is None else len(turns.members)}
         return figures | {"frames": {"taken": self.frames}}
 
-    def _kept(self) -> Memory:
+    def _remembered(self) -> Memory:
         new = Memory(self.network.digest, {}, [], [])
         found = new if self._path is None or not self._path.exists() else read_form(Memory, self._path)
         if found.network != self.network.digest:
@@ -375,7 +375,7 @@ class Relay:
 
     def _arrived(self, agent: int, hail: Hail) -> None:
         site = self.sites[agent]
-        if hail.here == site.word or site.told:
+        if hail.here == site.word or site.dismissed:
             return  # it says so again, as its line was cut; or it has the end
         here = read_here(hail.here, self._identities)
         if here.agent != agent or len(hail.words) > 3 * len(self.graph):
@@ -452,7 +452,7 @@ class Relay:
         for i in turns.members:
             self._send(i, Kind.SAY, everything, start=bytes.fromhex(start.name), turn=turn)
             self.sites[i].line.forget(turn - 1)
-        turns.told(turn, self.now)
+        turns.passed_on(turn, self.now)
         self._weigh(turns, {i: value for i, (_, value) in parts.items()})
 
     def _weigh(self, turns: Turns, said: Mapping[int, Any]) -> None:
@@ -549,8 +549,8 @@ class Relay:
     def _dismiss(self, agent: int) -> None:
         """Tell an agent that is out why, once a session; nothing that it says is taken."""
         site = self.sites[agent]
-        if not site.told:
-            site.told, site.here, site.left = True, None, True
+        if not site.dismissed:
+            site.dismissed, site.here, site.left = True, None, True
             text = f"the others go on without {self.names[agent]}: {self.strikes.out[agent]}"
             self._send(agent, Kind.STOP, packed(Stop(3, text[:1000])))
 
@@ -747,8 +747,8 @@ class Relay:
         members = () if self.turns is None else self.turns.members
         self.turns = None
         for i, site in enumerate(self.sites):
-            if (site.here is not None or i in members) and not site.told:
-                site.told = True
+            if (site.here is not None or i in members) and not site.dismissed:
+                site.dismissed = True
                 own = i in self._signed.get(end.digest, {})
                 site.here = None
                 self._send(i, Kind.END, packed(End(end.digest, {} if own else end.files, end.finish)))
@@ -777,7 +777,7 @@ class Relay:
         for i in range(len(self.sites)) if whom is None else whom:
             if everybody or self.sites[i].here is not None or self.terms.shared:
                 self._send(i, Kind.STOP, packed(Stop(code, text[:1000], word)))
-                self.sites[i].here, self.sites[i].told = None, True  # no start waits for a process that is to end
+                self.sites[i].here, self.sites[i].dismissed = None, True  # no start waits for a process that is to end
         if self.terms.shared:
             self.stopped, self.turns = self.stopped or Stop(code, text[:1000]), None
         if whom is None:

@@ -41,7 +41,7 @@ class _Turn:
 
     kinds: dict[int, Kind] = field(default_factory=dict)
     sent: dict[int, set[int]] = field(default_factory=dict)
-    told: bool = False
+    complete: bool = False
 
 
 class Turns:
@@ -108,9 +108,9 @@ class Turns:
         names = {Kind.PART: "an exchange", Kind.SUM: "a sum", Kind.SAY: "a word to all"}
         return Fault(wrong[0], f"it took turn {turn} for {names[kinds[wrong[0]]]}, most for {names[kind]}")
 
-    def told(self, turn: int, now: float) -> None:
+    def passed_on(self, turn: int, now: float) -> None:
         """Take in that the words of all, or a total, were passed on to all."""
-        self._turns[turn].told = True
+        self._turns[turn].complete = True
         self._move(self.members, now)
 
     def _move(self, members: Iterable[int], now: float) -> None:
@@ -119,7 +119,7 @@ class Turns:
             one = self._turns.get(self.turn[i])
             if one is None or not self._has(i, self.turn[i]):
                 continue
-            parts = all(i in one.sent.get(j, ()) for j in self.around[i]) if one.kinds[i] is Kind.PART else one.told
+            parts = all(i in one.sent.get(j, ()) for j in self.around[i]) if one.kinds[i] is Kind.PART else one.complete
             if parts:
                 self.turn[i], self.since[i] = self.turn[i] + 1, now
         for old in [old for old in self._turns if old < self.count]:

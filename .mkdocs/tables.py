@@ -205,7 +205,7 @@ API = {
     "running.events.RoundEvent",
     "Reading": "library.read_run library.RunFolder privacy.ledger.audit.VerifiedLedger privacy.budget.Totals",
     "Errors": "errors.",
-    "Graphs": "graph.load_topology graph.facts.describe graph.facts.GraphFacts graph.files.write_topology",
+    "Graphs": "graph.load_topology graph.describe graph.GraphFacts graph.files.write_topology",
     "A saved model on new rows": "predict.model.read_model predict.model.Model predict.apply.NewData "
     "predict.apply.evaluate predict.apply.predict predict.apply.Predictions",
     "Comparing and drawing": "experiments.grid.Comparison experiments.driver.compare report.run_plot.plot_run",

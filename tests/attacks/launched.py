@@ -22,16 +22,11 @@ def attacked(monkeypatch: pytest.MonkeyPatch, transport: str, attack: str, *word
     return start(sys.executable, "-m", MODULE, *words, "--transport", transport)
 
 
-def records_of(agent: int) -> int:
-    """Number of records of an agent, another one for each."""
-    return 200 + 10 * agent
-
-
 def write_npz_files(folder: Path) -> tuple[str, ...]:
     """Write a sound file for every agent, and public test records; the words that name them."""
     stream = np.random.default_rng(3)
     for name in (*range(AGENTS), "test"):
-        n = 50 if name == "test" else records_of(int(name))
+        n = 50 if name == "test" else 200 + 10 * int(name)
         X = stream.standard_normal((n, 4))
         np.savez(folder / f"{name}.npz", X=X, y=np.where(X[:, 0] > 0, 1, -1))
     pattern = f"{folder}/{{agent}}.npz"

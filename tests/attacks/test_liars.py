@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from admmnet import read_run
+from admmnet.privacy.events import ObjectivePerturbation
 from tests.processes.relayed import PRIVATE, QUIET, Hosts
 
 from .liar import EDGE, FREE, LIES, MAYBE, OUT, STRUCK, Agent, counted
 
 pytestmark = pytest.mark.processes
-ROUNDS, APART = 6, 3
-"""Rounds of a run; most by which agents of a start can be apart, the diameter of five without one."""
+ROUNDS, APART, RECORDS = 6, 3, 120
+"""Rounds of a run; most by which agents of a start can be apart, the diameter of five without one; of each agent."""
 SUMS = ("total", "sum", "masked")
 """Lies of runs with sums."""
 NEVER = ("files-none", "sum-word")
@@ -81,3 +82,7 @@ def test_a_lie(lie: str, start: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
             gaps = [b - a - 1 for a, b in pairwise([-1, *sorted({round for round, _, _ in book.events}), ROUNDS])]
             assert max(gaps) <= APART
             assert sum(gap > 0 for gap in gaps) <= ended
+            if lie == "counts":  # noise, ledger and proof are of the records that are there, whatever another says
+                made = [event for _, event, _ in book.events if isinstance(event, ObjectivePerturbation)]
+                assert book.header["records"] == RECORDS
+                assert {(event.records, event.sensitivity) for event in made} == {(RECORDS, 2.0 / RECORDS)}

@@ -13,7 +13,6 @@ import pytest
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.methods import fixed
-from admmnet.record import folder as records
 from admmnet.record.forms import AgentEntry
 from admmnet.running.before import nominal_of, target_of
 from admmnet.running.summary import heard
@@ -146,16 +145,3 @@ def test_a_word_that_cannot_be_read_is_left_out() -> None:
     ]
     for answer in wrong:
         assert [[one.agent for one in said.agents] for said in words_of(answer)] == [[0, 1]], answer
-
-
-def test_the_first_process_chooses_the_name_of_a_shared_folder_and_no_other_folder() -> None:
-    def agreed(said: Any, *, shared: bool = True) -> Any:
-        world = Heard(said)
-        world.rank, world.shared_folder = 1, shared  # several hosts: each chooses its own
-        return records.agreed_folder(world, "pp-admm")
-
-    for said in ("/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None):
-        with pytest.raises(RequestError, match="names no new folder"):
-            agreed(said)
-    assert agreed("/etc", shared=False) == records.default_folder("pp-admm")
-    assert str(agreed("runs/20260101-101010-pp-admm-2")) == "runs/20260101-101010-pp-admm-2"

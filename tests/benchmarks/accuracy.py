@@ -1,12 +1,8 @@
 """Accuracy of choices that pages explain, on made records and simulated trouble; seeded.
 
-    python -m tests.benchmarks.accuracy gates [--records 7000] [--epsilon 10] [--seeds 3]
     python -m tests.benchmarks.accuracy trouble
     python -m tests.benchmarks.accuracy network [--out FILE]
 
-- gates: what the gates of ipp-admm that ask in every round save: broadcasts, and the error beside pp-admm of as many
-  rounds and of as many broadcasts, which spends the whole budget on releases. Means over seeds; records, graph and
-  shards are theirs all.
 - trouble: rounds that ADMM without noise needs in simulated trouble, on a ring of 5 (docs/simulate.md).
 - network: the table and the picture of docs/network-ledger.md: what strangers give away, in shares of mu_loc.
 """
@@ -15,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,11 +18,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.faults.model import Absence, FaultModel
+from admmnet.faults.model import FaultModel
 from admmnet.faults.schedule import read_schedule
 from admmnet.graph import network_of
 from admmnet.graph.tree import spanning_tree
-from admmnet.methods.pp_admm import ROUNDS
 from admmnet.privacy.network.account import learned
 from admmnet.privacy.network.shifts import GossipFlow
 from admmnet.privacy.network.views import sets_of
@@ -36,35 +30,10 @@ from tests.methods.recording import shards_of, write_problem
 from tests.methods.reference import metropolis
 from tests.methods.test_consensus import gaps
 
-from .common import heads, made, main, row, summary_of, unit_rows
+from .common import heads, main, row
 
-AGENTS, TEST = 5, 40_000
 LEVELS, TURNS = (1e-3, 1e-6, 1e-9), 600
 HALVES = "0-19 edges 0-1 2-3\n20-39 edges 1-2 3-4 0-4\nrepeat 40\n"
-
-
-def gates(asked: argparse.Namespace) -> None:
-    rng = np.random.default_rng(5)
-    shards = {i: unit_rows(rng, asked.records, 30) for i in range(AGENTS)}
-    data = made(shards, AGENTS, asked.records, unit_rows(rng, TEST, 30))
-
-    def outcome(**settings: Any) -> tuple[float, int]:
-        """Test error in percent, and broadcasts of all agents."""
-        found = summary_of(lambda *_: data, agents=AGENTS, epsilon=asked.epsilon, delta=1e-6, **settings)
-        return 100.0 * found["test_error"]["consensus"], sum(agent["releases"] for agent in found["per_agent"])
-
-    heads("gate", "share", "threshold", "broadcasts", "error", "above pp-admm", "of as many broadcasts")
-    for gate, share, threshold in product(("gaussian", "above-threshold"), (0.05, 0.2), ("auto", 0.005)):
-        words = {"gate": gate, "gate_share": share, "gate_threshold": threshold, "max_releases": ROUNDS}
-        found = []
-        for seed in range(asked.seeds):
-            error, sent = outcome(seed=seed, algorithm="ipp-admm", **words)
-            rounds = ROUNDS, max(1, round(sent / AGENTS))
-            full, few = (outcome(seed=seed, algorithm="pp-admm", rounds=own)[0] for own in rounds)
-            found.append((sent, error, error - full, error - few))
-        sent, error, above, beside = np.mean(found, axis=0)
-        told = f"{sent:.1f} of {ROUNDS * AGENTS}", f"{error:.2f}", f"{above:+.2f}", f"{beside:+.2f}"
-        print(row(gate, share, threshold, *told), flush=True)
 
 
 def first_below(found: list[float], level: float) -> float:
@@ -78,7 +47,6 @@ def trouble(asked: argparse.Namespace) -> None:
     graph = nx.cycle_graph(5)
     with tempfile.TemporaryDirectory() as name:
         kinds: dict[str, dict[str, Any]] = {"none": {}} | {f"drop {p}": {"drop": p} for p in (0.1, 0.3, 0.5, 0.7)}
-        kinds["one agent away, 10 rounds of 20"] = {"absences": [Absence(3, t, t + 9) for t in range(10, TURNS, 20)]}
         (turns := Path(name) / "turns.txt").write_text(HALVES, encoding="utf-8")
         kinds["two halves of the ring, 20 rounds each"] = {"schedule": read_schedule(turns)}
         shards = shards_of(write_problem(Path(name), records=267, features=7), 5)
@@ -92,33 +60,28 @@ def trouble(asked: argparse.Namespace) -> None:
 
 def network(asked: argparse.Namespace) -> None:
     """30 rounds, equal noise, eta c1 = 2 min W_ii, mu_loc = 1, nothing rounded; 12 random sets, always the same."""
-    heads("graph", *(word for K in (1, 2) for word in (f"K={K}, (N7)", f"K={K}, N2 mean / max")))
+    heads("graph", "(N7)", "N2 mean / max")
     curves = []
     looks = {"ring:20": Look(BLUE), "grid:4x5": Look(RED, "s"), "regular:20:3": Look(GREEN, "^")}
     for name, look in looks.items():
-        graph, cells = network_of(name, agents=None, seed=0), [name]
+        graph = network_of(name, agents=None, seed=0)
         W = metropolis(graph)
         M, none = W.copy(), np.zeros(20)
         np.fill_diagonal(M, np.maximum(W.diagonal(), np.abs(W.diagonal() - 2.0 * W.diagonal().min())))
         flow = GossipFlow(W, M, np.full(20, 30**-0.5), np.ones(20), none, none, 30)
-        for colluders in (1, 2):
-            sets, _ = sets_of(20, colluders)
-            chosen = np.random.default_rng(1).choice(len(sets), 12, replace=False)
-            given = flow, graph, spanning_tree(graph), [sets[i] for i in chosen], dict.fromkeys(graph, 1e-5)
-            found = learned(*given)
-            far = [one for one in found if one.distance > 1]
-            cells.append(f"{fmean(one.mu_linear or 0.0 for one in far):.3f}")
-            cells.append(f"{fmean(one.share for one in far):.3f} / {max(one.share for one in far):.3f}")
-            if colluders == 1:
-                hops = sorted({one.distance for one in found})
-                shares = [fmean(one.share for one in found if one.distance == hop) for hop in hops]
-                curves.append(Curve(name, look, hops, shares))
-        print(row(*cells), flush=True)
+        sets, _ = sets_of(20, 1)
+        chosen = np.random.default_rng(1).choice(len(sets), 12, replace=False)
+        found = learned(flow, graph, spanning_tree(graph), [sets[i] for i in chosen], dict.fromkeys(graph, 1e-5))
+        far = [one for one in found if one.distance > 1]
+        most = f"{fmean(one.share for one in far):.3f} / {max(one.share for one in far):.3f}"
+        print(row(name, f"{fmean(one.mu_linear or 0.0 for one in far):.3f}", most), flush=True)
+        hops = sorted({one.distance for one in found})
+        shares = [fmean(one.share for one in found if one.distance == hop) for hop in hops]
+        curves.append(Curve(name, look, hops, shares))
     words = "what one other agent learns, average at the end", "edges to the observer", "share of everybody's mu"
     panel = Panel(*words, tuple(curves), ylim=(0.0, 1.05))
     save(Path(asked.out), Picture("", ((panel,),), height=2.4, width=5.0))
 
 
 if __name__ == "__main__":
-    own = {part.__name__: part for part in (gates, trouble, network)}
-    main(__doc__, own, records=7000, epsilon=10.0, seeds=3, out="docs/pictures/network-ledger.png")
+    main(__doc__, {"trouble": trouble, "network": network}, out="docs/pictures/network-ledger.png")

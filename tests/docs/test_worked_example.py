@@ -78,15 +78,3 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
         # at zero all but gradient and noise vanish: one factor, the same in every coordinate
         factors = -result.theta[agent] / step
         np.testing.assert_allclose(factors, np.median(factors), rtol=1e-4)
-
-
-@pytest.mark.processes
-def test_ranks_find_it(site: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    from tests.processes.launch import mpirun
-
-    words = ("run", "--algorithm", f"{site / 'descents.py'}:LinearADMM", "--topology", "ring:4", "--rounds", "2")
-    more = ("--seed", "0", "--quiet", "-o")
-    ended = mpirun(2, "-m", "admmnet", *words, *more, str(tmp_path / "ranks"))
-    assert ended.code == 0, ended.err
-    admmnet.ok(*words, *more, tmp_path / "one")
-    assert (tmp_path / "ranks/model.npz").read_bytes() == (tmp_path / "one/model.npz").read_bytes()

@@ -8,26 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import pytest
 from msgspec import structs
 
-from admmnet import RunConfig, read_run
+from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.holder import Door, SimulatedHolder
-from admmnet.methods import fixed
-from admmnet.methods.base import Facts
-from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
-from admmnet.privacy.events import AboveThreshold, Gaussian, NoRecords
-from admmnet.privacy.ledger.file import Ledger
-from admmnet.rng import AgentStreams
-from admmnet.running.party import Node, Party
+from admmnet.privacy.events import NoRecords
 from admmnet.running.plan import contract_of
-from tests.privacy.accounts import header_of
 
 from .recording import SIZE, charges
 from .recording import play as recorded
@@ -98,57 +89,3 @@ def test_a_budget_that_ends_early_refuses_for_good(
     assert [{round for round, _ in book} for book in charges(tmp_path / "run")] == [set(range(end))] * 5
     np.testing.assert_array_equal(result.theta, [said[end - 1][i] for i in range(5)] if end else np.zeros((5, SIZE)))
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
-
-
-def lone(folder: Path, threshold: float, releases: float, questions: float) -> Party:
-    """Agent with a held threshold, whose contract affords so many releases and questions."""
-    words: dict[str, Any] = {"algorithm": "ipp-admm", "epsilon": 5.0, "delta": 1e-4, "rounds": 6, "eta": 0.1}
-    words |= {"proximal": 0.0, "beta": 1e-8, "gate": "above-threshold", "gate_share": 0.3, "max_releases": 6}
-    config = RunConfig(**words, gate_threshold=threshold).sections.method
-    method = IPPADMM(fixed(config), Facts(nx.path_graph(2), {0: 80, 1: 80}, SIZE, {}))
-    target = Target(5.0, 1e-4)
-    plan = method.plan(0, target)
-    contract = ending_after(releases, questions)(method.settings, plan.charges, target, 2)
-    stream = np.random.default_rng(3)
-    X = stream.standard_normal((80, SIZE))
-    holder = SimulatedHolder(X / np.linalg.norm(X, axis=1, keepdims=True), np.sign(stream.standard_normal(80)))
-    header = header_of(contract=contract, records=80, algorithm="ipp-admm")
-    ledger = Ledger(folder / "agent-000.jsonl", header, durable=False)
-    return Party(method, {0: plan}, [Node(0, Door(holder, 0, method.loss, ledger, AgentStreams(0, 1)), ledger)])
-
-
-def speaks(party: Party, round: int) -> bool:
-    party.propose(round, np.ones(1, dtype=bool))
-    return party.outgoing is not None
-
-
-def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
-    party = lone(tmp_path, -1e9, 1.5, 2.0)
-    ledger = party.nodes[0].ledger
-    assert speaks(party, 0)
-    question = party.agents.plans[0].charges[-1][0]
-    assert isinstance(question, AboveThreshold)
-    assert ledger.affords([question])  # alone
-    for round in (1, 2):
-        assert not speaks(party, round)
-        assert ledger.refused_at == 1
-        assert not ledger.affords([Gaussian(1e-9, 1.0)])
-        assert not ledger.affords([])
-    assert ledger.events == 3  # start, objective, gaussian
-    ledger.end()
-    ledger.close()
-
-
-def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
-    """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
-    party = lone(tmp_path, 1e9, 1.0 + 1e-9, 1.0 + 1e-9)
-    ledger, kept = party.nodes[0].ledger, party.nodes[0].door.secret.held
-    assert not any(speaks(party, round) for round in range(5))
-    assert (ledger.events, ledger.refused_at) == (1, None)
-    (key,) = (key for key in kept if key.startswith("HeldNorm"))
-    kept[key] = -1e9
-    assert speaks(party, 5)
-    assert not speaks(party, 6)
-    assert ledger.refused_at == 6
-    ledger.end()
-    ledger.close()

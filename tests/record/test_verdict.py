@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from admmnet import CheckFailed, read_run, run
 from admmnet.evidence.judge import judged
 from admmnet.privacy.ledger import audit
 from admmnet.record import format
-from admmnet.record.figures import over_runs
+from admmnet.record.figures import contradictions, over_runs
 from admmnet.record.reader import check_account
 from admmnet.record.shelf import followed, measured
 from admmnet.record.verdict import verdict_of
@@ -79,16 +80,12 @@ def test_every_screen_begins_with_the_mode(name: str, folders: dict[str, Path], 
     assert MODES[name] in words_in(plot_run(folder))
 
 
-def test_fields_of_the_verdict_and_a_private_run_that_is_required(folders: dict[str, Path], admmnet: Admmnet) -> None:
+def test_fields_of_the_verdict(folders: dict[str, Path], admmnet: Admmnet) -> None:
     told = admmnet.json("ledger", "verify", folders["seeded"])
     assert told["mode"] == {"mode": "simulation", "seed": 3, "seeded": True, "preprocessing": "public-bounds"}
     assert told["privacy"] == summary_of(folders["seeded"])["privacy"]
     facts = [told["integrity"].get(name) for name in ("state", "ledgers", "unended", "torn", "receipts")]
     assert facts == ["finished", 4, 0, 0, None]
-    assert "events hold" in admmnet.ok("ledger", "verify", folders["private"], "--require", "private").out
-    refused = admmnet.refused("ledger", "verify", folders["seeded"], "--require", "private", code=1)
-    assert "simulation, seed 3" in refused
-    assert "a private run was required" in refused
 
 
 def test_an_unfinished_run_has_a_verdict_by_its_ledgers(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -122,6 +119,12 @@ def test_what_an_account_and_masks_add(people: str, tmp_path: Path, admmnet: Adm
     assert privacy["epsilon_target"] > min(entry["epsilon_target"] for entry in entries)
     assert (privacy["trust"], privacy["colluders"], privacy["account_colluders"]) == ("masked", 2, 1)
     assert privacy["epsilon_if_all_collude"] > privacy["epsilon_proven"]
+    read = read_run(result.folder)
+    assert read.summary is not None
+    assert list(contradictions(result.folder / "summary.json", read.summary, read.ledgers)) == []
+    for wrong in ({"trust": "local"}, {"colluders": 1}, {"epsilon_if_all_collude": 1.0}):
+        other = structs.replace(read.summary, privacy=structs.replace(read.summary.privacy, **wrong))
+        assert list(contradictions(result.folder / "summary.json", other, read.ledgers)), wrong
     assert {entry["colluders"] for entry in admmnet.json("account", "show", tmp_path / "account")} == {1}
     lines = judged(result.folder).lines()
     (account,) = (line for line in lines if line.startswith("account:"))

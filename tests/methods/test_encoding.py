@@ -132,6 +132,7 @@ def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, m
     for i in COUNTS:
         ratio = math.sqrt(2.0 * 0.05 * (min(rho.values()) if masked else rho[i]))
         assert charged[i].mu_squared == pytest.approx(ratio**2, rel=1e-6)
+        assert not masked or charged[i].mu_squared <= ratio**2, "noise is rounded up"
         sigma = 2.0 / ratio
         if masked:
             sigma = math.ldexp(math.ceil(math.frexp(sigma)[0] * 2.0**24), math.frexp(sigma)[1] - 24)

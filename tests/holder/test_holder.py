@@ -64,7 +64,6 @@ REFUSED: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "short": (with_row(of_norm(0.5)), labels(), {"unit": True}, "norm below 1"),
     "label nan": (rows(), with_label(np.nan), {}, "not finite"),
     "target inf": (rows(), with_label(np.inf), {"task": "real"}, "not finite"),
-    "labels 0 and 1": (rows(), (labels() + 1.0) / 2.0, {}, r"a label is neither -1 nor \+1"),
     "one label": (rows(), with_label(SECRET), {}, r"a label is neither -1 nor \+1"),
     "target": (rows(), with_label(1.0 + 1e-9), {"task": "real", "bounded": True}, "a target is above 1 in size"),
     "class 4": (rows(), np.abs(with_label(4.0)), PARTS, r"none of 0, 1, \.\.\., 3"),

@@ -78,10 +78,3 @@ def started(folder: Path, header: Header = HEADER) -> AccountFile:
 def spend(account: AccountFile, part: float) -> None:
     """Charge a share of (1, 1e-4), as one Gaussian."""
     account.charge(0, Gaussian(np.sqrt(2.0 * part * nominal_rho(1.0, 1e-4)).item(), 1.0))
-
-
-def opened_order(place: Place) -> int:
-    limit = audit.read(place.file(0), account=True).contract.account
-    assert limit is not None
-    assert limit.place is not None
-    return limit.place

@@ -21,7 +21,7 @@ from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.command_runs import Admmnet
 
-from .accounts import Place, opened_order
+from .accounts import Place
 
 RUNS: dict[str, list[dict[str, Any]]] = {
     "order": [
@@ -151,8 +151,10 @@ def test_a_run_that_fails_has_its_charges_in_the_account(place: Place, monkeypat
         assert {round for round, _, _ in book.events} == {0, 1}
     # the lock is free and a second run gets what is left
     place.run("second", seed=None, simulate=True)
-    order = opened_order(place)
+    limit = audit.read(place.file(), account=True).contract.account
+    assert limit is not None
+    assert limit.place is not None
     for totals in place.totals():
-        assert float(totals.curve[order]) == pytest.approx(allowance(order, 1.0, 1e-4), rel=1e-9)
+        assert totals.curve[limit.place] == pytest.approx(allowance(limit.place, 1.0, 1e-4), rel=1e-9)
         assert totals.epsilon_proven(1e-4) <= 1.0
     assert kept.value.__traceback__ is not None

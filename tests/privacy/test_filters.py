@@ -156,7 +156,7 @@ def masked(agents: int, colluders: int, grid: float = 2.0**-30) -> DiscreteGauss
 
 @pytest.mark.parametrize(("agents", "colluders"), [(1, 0), (9, 2)])
 def test_kappa_has_a_limit_by_what_each_costs_alone(agents: int, colluders: int) -> None:
-    fine, rough = masked(agents, colluders), masked(agents, colluders, 2.0**-13)
+    fine, rough = masked(agents, colluders), masked(agents, colluders, 2.0**-16)
     own = excess(100, 1.5 * 2.0**30 / math.sqrt(agents - colluders))
     filter = Filter.of(1.0, 1e-4, Totals.of([(fine, 7)], "proven"), agents - colluders)
     assert filter.gaussian

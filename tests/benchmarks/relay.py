@@ -1,8 +1,8 @@
 """Agents over one relay, measured as whole processes: ``relay.py delay``, ``soak SECONDS [SEED]``.
 
-``delay``: round trips of a start behind lines of 50 ms each way. ``soak``: the relay is killed, or moves to another
-address with another key, and agents are killed, all started again by the same commands; memory and open files at the
-end over those after a sixth of the time.
+``delay``: seconds of a round of pp-admm on ring:16, d = 100, behind lines of 50 ms each way, over two hops, and round
+trips of a start. ``soak``: the relay is killed, or moves to another address with another key, and agents are killed,
+all started again by the same commands; memory and open files at the end over those after a sixth of the time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,14 @@ class Measured(Hosts):
 
 
 def timed_agent() -> None:
-    """`admmnet agent` that writes down when it began and came to its exchanges."""
+    """`admmnet agent` that writes down when it began, came to its first exchange, and had each exchange over."""
     exchange, times = ZmqTransport.exchange, [time.monotonic()]
 
     def timing(self: ZmqTransport, *given: Any, **more: Any) -> Any:
+        times.extend([time.monotonic()] * (len(times) == 1))
+        found = exchange(self, *given, **more)
         times.append(time.monotonic())
-        return exchange(self, *given, **more)
+        return found
 
     ZmqTransport.exchange = timing  # type: ignore[method-assign]
     atexit.register(lambda: Path(os.environ["ADMMNET_TIMES"]).write_text(json.dumps(times)))
@@ -63,18 +66,24 @@ def usage(pid: int) -> tuple[int, int]:
 
 
 def delayed() -> None:
-    """Round trips from the begin of the agent that began last to its first exchange."""
-    starts = []
-    for delay in (0.0, DELAY):
-        found = []
-        for _ in range(REPEATS):
-            with tempfile.TemporaryDirectory() as name, Measured(Path(name), "ring:3", 2, 100, delay) as hosts:
-                hosts.start_all()
-                assert {code for code, _ in hosts.all_ended()} == {0}
-                times = [json.loads((hosts.folder / f"times-{i}").read_text()) for i in range(3)]
-                found.append(times[0][1] - max(own[0] for own in times))
-        starts.append(min(found))
-    print(f"from the begin of an agent to its first exchange {(starts[1] - starts[0]) / (2 * DELAY):.1f} round trips")
+    """Median of a round's seconds over two hops, and the round trips of a start, of the agent that began last."""
+    middle = median(np.concatenate([np.diff(own[6:]) for own in timed(16, 60, DELAY)]).tolist())
+    starts = [
+        min(times[0][1] - max(own[0] for own in times) for times in [timed(3, 2, delay) for _ in range(REPEATS)])
+        for delay in (0.0, DELAY)
+    ]
+    print(
+        f"a round of ring:16 at d = 100 behind lines of 50 ms: {1000 * middle:.0f} ms, two hops {2000 * DELAY:.0f} ms; "
+        f"from the begin of an agent to its first exchange {(starts[1] - starts[0]) / (2 * DELAY):.1f} round trips"
+    )
+
+
+def timed(agents: int, rounds: int, delay: float) -> list[list[float]]:
+    """Instants of agents on a ring, see ``timed_agent``."""
+    with tempfile.TemporaryDirectory() as name, Measured(Path(name), f"ring:{agents}", rounds, 100, delay) as hosts:
+        hosts.start_all()
+        assert {code for code, _ in hosts.all_ended()} == {0}
+        return [json.loads((hosts.folder / f"times-{i}").read_text()) for i in range(agents)]
 
 
 def soak(seconds: float, seed: int) -> None:

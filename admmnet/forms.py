@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Hashable
 from functools import cache
 from pathlib import Path
@@ -84,6 +85,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no form")
 
 
+_MAKING = threading.Lock()
+"""msgspec ends the process where two threads ask at once for the first decoder of a form."""
+
+
 @cache
 def _decoder(kind: Hashable) -> Any:
-    return msgspec.json.Decoder(kind)
+    with _MAKING:
+        return msgspec.json.Decoder(kind)

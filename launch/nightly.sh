@@ -28,7 +28,7 @@ if [ "$audits" != 0 ]; then
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_{radius,certificate}.py
 fi
 ADMMNET_NIGHTLY=1 python -m pytest tests -m nightly
-ADMMNET_LIES=all python -m pytest tests/attacks/test_liars.py
+ADMMNET_LIES=all python -m pytest tests/attacks/test_liars.py tests/attacks/test_liars_later.py
 python -m tests.benchmarks.relay soak 1800
 ADMMNET_CHECKS=all python -m pytest tests/estimators/test_estimators.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py

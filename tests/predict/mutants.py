@@ -4,7 +4,11 @@ MUTANTS = {
     "training records are read": ("predict/apply.py", "simulation and not public", "simulation and public"),
     "another name hides the training file": ("predict/apply.py", "one.samefile(other))", "False)"),
     "an agent's own file is no training record": ("predict/apply.py", '"shard" if any(', '"pool" if not any('),
-    "new rows are drawn by the run's share": ("predict/apply.py", "    if not own:\n", "    if own is None:\n"),
+    "new rows of a private encoding are read as they are": (
+        "predict/apply.py",
+        '"declared" if model.found.encoding is None else "private"',
+        '"declared"',
+    ),
     "the mean in place of an agent": ("predict/model.py", "np.ascontiguousarray(self.theta[agent])", "self.consensus"),
     "scores of another unit": ("predict/apply.py", "rows.target.unscaled(score)", "(score)"),
     "new rows are not whitened": ("predict/apply.py", "model.found.rows(rows.X_test)", "rows.X_test"),

@@ -50,7 +50,7 @@ def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
 def test_a_tie_is_a_yes() -> None:
     """Eqs. (15), (23), where no noise is drawn."""
     known, nothing = Known(3, 3, Logistic()), np.zeros(3)
-    noise: Any = {"gaussian": lambda *_: np.zeros(3), "laplace": lambda *_: 0.0, "kept": {}}
+    noise: Any = {"gaussian": lambda *_: np.zeros(3), "laplace": lambda *_: 0.0, "held": {}}
     secret: Any = SimpleNamespace(solver=LocalSolver(np.eye(3), np.ones(3), Logistic()), **noise)
     norm, own = GradientNorm(nothing, None, 1.0, 0.0).norm(secret), (nothing, 0.5, 1e-8, 1.0, nothing, 0.1, 2.0)
     comparison = PublishedComparison(*own, 0.0, 1.0, 1.0, 0.1)

@@ -34,10 +34,9 @@ class Evidence:
 def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False) -> Verdict:
     """Return the verdict on a folder in which everything holds.
 
-    ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys, ``key`` that
-    of whoever must have signed the folder. It must be a ``private`` run's where that is said. CheckFailed names file,
-    line and fault, if anything does not hold. RequestError if a path is no such folder, or there are no receipts to
-    hold against others.
+    ``against`` are other agents' folders of the same run, ``network`` is a file that must list the keys. It must be a
+    ``private`` run's where that is said. CheckFailed names file, line and fault, if anything does not hold.
+    RequestError if a path is no such folder, or there are no receipts to hold against others.
     """
     run, *others = (read_run(path, events=False) for path in (folder, *against))
     kept = list[Evidence]()

@@ -23,7 +23,7 @@ class Secret:
 
     Attributes
     ----------
-    kept : dict
+    held : dict
         Thresholds, candidates, progress and steps left of series, by the keys of their measurements. The keys are
         public; the values are kept nowhere else, so that a run that goes on pays anew for what it had begun.
     masks : Masks or None

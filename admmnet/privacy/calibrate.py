@@ -135,8 +135,8 @@ class Target:
             needed = discrete_epsilon(math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta)
             if spent.kappa_alone > most_excess(max(needed, epsilon), self.delta):  # a larger epsilon lowers its share
                 anew = "name another folder with --account, whose epsilon comes on top"
-                restored = math.isinf(spent.rho)
-                if restored or spent.kappa_alone > most_excess(used, self.delta):  # no epsilon above what is spent fits
+                if spent.kappa_alone > most_excess(1.001 * used, self.delta):  # no epsilon above what is spent fits
+                    restored = math.isinf(spent.rho)
                     cause = "an older copy of a run's folder was put back" if restored else "its noise was too coarse"
                     return (
                         f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g}, and {cause}: "

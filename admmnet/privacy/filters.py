@@ -22,7 +22,7 @@ from admmnet.privacy.events import Booked, Event, Natural, Number, SubsampledGau
 MOST_DRAWS = 2**40
 """Events, and draws of clipped noise, of an account: Theorem 5 and (V10) ask for a number that is never exceeded."""
 SPARE = 10
-"""Draws that a run may make, over those of its plan."""
+"""Draws that a run may make, for each of its plan."""
 
 
 class Reading(NamedTuple):

@@ -39,9 +39,11 @@ def followed(folder: Path) -> list[Followed]:
         with suppress(OSError, CheckFailed):
             first, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
             header = decode(HeaderLine, first)
-            last = [line for line in map(_line_of, lines[-2:]) if line is not None]  # a charge, and the end
-            rounds = [line.at for line in last if isinstance(line, EventLine)]
-            found.append(Followed(header, last[-1].total if last else None, rounds[-1] if rounds else None))
+            ends = (one for line in reversed(lines) if (one := _line_of(line)) is not None)
+            last = next(ends, None)
+            charge = next(ends, None) if isinstance(last, EndLine) else last
+            at = charge.at if isinstance(charge, EventLine) else None
+            found.append(Followed(header, None if last is None else last.total, at))
     return found
 
 

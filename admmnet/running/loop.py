@@ -236,9 +236,14 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
     finally:
         if journal is not None:
             journal.close()
-        with ExitStack() as closing:  # all, the first one first, also where some cannot be closed
-            for agent in reversed(agents):
-                closing.callback(agent.ledger.close, commit=kept)
+        failed: BaseException | None = None
+        for agent in agents:  # all, also where some cannot be closed
+            try:
+                agent.ledger.close(commit=kept)
+            except BaseException as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
 
 def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:

@@ -85,7 +85,7 @@ class Rounds:
         solved = time.perf_counter()
         if journal is not None and not alone:
             journal.note(round, there)
-        for node in () if alone else there:
+        for node in () if alone else nodes:  # whomever the party has asked
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
             if node.ledger.refused_at == round:
                 say("refused", f"the budget of agent {node.id} affords nothing more", "warning", agent=node.id)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
 Inbox = dict[int, "Vector"]
-"""Agent to {neighbour that broadcast: its vector}."""
+"""Neighbour that broadcast to its vector."""
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
 

@@ -353,6 +353,13 @@ LIES: dict[str, tuple[str, Arm]] = {
     "files-digest@0": (OUT, gives(lambda end: replace(end, digest="ab" * 32))),
     "files-early@0": (OUT, frame(early_files)),
     "total-early@1": (OUT, early_sum(lambda m, turn: m._speak("total", turn, bytes(80)))),
+    "total-part@1": (
+        OUT,
+        instead(
+            "_speak",
+            lambda s, m, t, n, p: more(m, Kind.SUM, p, start=m._name, turn=n) if t == "total" else s(m, t, n, p),
+        ),
+    ),
     "total-shape@1": (OUT, instead("_speak", lambda s, m, t, n, p: s(m, t, n, p[:-8] if t == "total" else p))),
     "sum-garbled": (EDGE, frame(garbled, Kind.SUM)),
     "sum-shape": (EDGE, part(lambda payload: payload[:-8])),

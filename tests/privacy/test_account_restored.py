@@ -55,6 +55,9 @@ def test_what_a_filter_had_left_is_spent_once(kind: str, place: Place, admmnet: 
         place.run("second", epsilon=1.0, **KINDS[kind], **SECRET)
     if kind == "order":
         place.run("third", epsilon=2.0, **KINDS[kind], **SECRET)
+        restore(place.account, 0, 2.0)
+        found, order = audit.read(place.file(), account=True), filter.place
+        assert found.totals.curve[order] == Filter.keeping(2.0, 1e-4, order).limit
     else:  # a larger epsilon leaves discrete noise less than may be missing
         with pytest.raises(BudgetError, match="an older copy of a run's folder was put back: it pays for no further"):
             place.run("third", epsilon=2.0, **KINDS[kind], **SECRET)

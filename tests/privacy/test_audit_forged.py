@@ -222,6 +222,12 @@ def test_a_limit_is_that_of_the_budget(path: Path) -> None:
             told = forged(header, [(0, one)])
             assert fails(path, told) is not fits
             assert fits or "its filter lets through more than the budget's epsilon, 1.0" in fault(path, told)
+    steps = under(((BATCHES, 1),), 1.0, "proven").filter
+    assert steps is not None
+    for own in (structs.replace(Filter.keeping(1.0, 1e-4), draws=2**41), structs.replace(steps, limit=5.0)):
+        assert "its filter lets through more" in fault(path, forged(header_of(limited(own)), []))
+    over = header_of(replace(limited(Filter.keeping(1.0, 1e-4)), account=steps))
+    assert "a budget without a filter that keeps it" in fault(path, forged(over, []))
 
 
 def test_a_changed_start_stands_between_its_rounds(path: Path) -> None:

@@ -178,6 +178,10 @@ def test_ledgers_are_followed_while_they_are_written(finished: Path, tmp_path: P
     ledgers[0].write_bytes(ledgers[0].read_bytes().splitlines(keepends=True)[0])
     ledgers[1].write_bytes(ledgers[1].read_bytes()[:-9])
     ledgers[2].write_bytes(b"no ledger\n")
+    start = ledgers[3].read_bytes()  # two changed starts behind the last charge
+    ledgers[3].write_bytes(
+        start + b"".join(b'{"kind":"start","round":%d,"neighbours":[],"previous":""}\n' % k for k in (3, 6))
+    )
     first, second, last = followed(died)
     assert (first.spent, first.round, first.total) == (0.0, None, None)
     assert second.round == last.round == 0

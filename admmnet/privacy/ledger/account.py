@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import re
 from contextlib import suppress
@@ -305,7 +306,8 @@ class AccountFile:
             return
         epsilon = max(self._reading.promise.epsilon, self._budget.epsilon)
         contract, full = self._reading.restored(epsilon, self.totals)
-        if (full.rho, full.mu_squared, full.kappa) != (self.totals.rho, self.totals.mu_squared, self.totals.kappa):
+        was, now = ((one.mu_squared, one.kappa, *one.curve) for one in (self.totals, full))
+        if was != now or math.isfinite(self.totals.rho):
             self.totals, self._reading = full, contract
             self._append(encode(RestoredLine(epsilon, total_line(full, contract), self.head)))
             self.commit()

@@ -25,7 +25,7 @@ from admmnet.privacy.events import (
     parameters,
     relation_of,
 )
-from admmnet.privacy.filters import Filter
+from admmnet.privacy.filters import MOST_DRAWS, Filter
 from admmnet.privacy.ledger.form import (
     EventLine,
     HeaderLine,
@@ -59,7 +59,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
     own, over = (None if delta is None else one for one in (line.filter, line.account_filter))
     contract = Contract(promise, own, over, line.method, line.covered is None)
-    if (promise is None) != (own is None) or (account and over is None):
+    if (promise is None) != (own is None) or (account and over is None) or (over is not None and over.steps):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
     try:
         kept = promise is None or all(_within(one, promise) for one in (own, over) if one is not None)
@@ -82,20 +82,22 @@ def _within(filter: Filter, promise: Promise) -> bool:
     """Whether all that a filter lets through is within the budget; a published one is held by its charges alone."""
     if filter.kappa > most_excess(promise.epsilon, promise.delta) * (1.0 + TOLERANCE):
         return False
-    if filter.place is not None and filter.order != ORDERS[filter.place]:
+    if filter.draws > MOST_DRAWS or (filter.place is not None and filter.order != ORDERS[filter.place]):
         return False
+    if filter.steps is not None and (filter.order, filter.limit) != (None, None):
+        return False  # one currency alone
     if promise.accountant == "published":
         return True
     most = promise.epsilon * (1.0 + TOLERANCE)
     if filter.steps is not None:
-        return filter.order is None and subsampled.epsilon_proven(filter.steps, promise.delta) <= most
+        return subsampled.epsilon_proven(filter.steps, promise.delta) <= most
     right = Filter.keeping(promise.epsilon, promise.delta, filter.place, filter.kappa)
     return filter.most_added <= right.most_added * (1.0 + TOLERANCE)
 
 
 @lru_cache(maxsize=SHARED)
 def _shared(contract: Contract) -> Contract:
-    """Return the first of equal contracts: caches then find what they have without comparing plans."""
+    """Return the first of equal contracts: caches then find what they have without comparing filters."""
     return contract
 
 

@@ -383,10 +383,10 @@ class Relay:
         for word in hail.words:
             with suppress(BadFrame):
                 self._note(word)
-        if agent in self.strikes.out:
-            return
         if self._end is None:
             self._fault(f"{self.names[agent]} has left this start", agent, cable=site.cut)
+        if agent in self.strikes.out:  # it may be for this
+            return
         site.word, site.here, site.left, site.giver = hail.here, here, False, False
         self._refused.discard(agent)
         self._came = self.now
@@ -411,6 +411,8 @@ class Relay:
             self._words[place] = word, data
 
     def _part(self, turns: Turns, agent: int, frame: Frame, body: bytes) -> None:
+        if frame.who < 0:
+            raise BadFrame  # what goes to all is a word
         fault = turns.take(agent, frame.turn, frame.kind, frame.who, self.now)
         if fault is not None:
             self._expel(*fault)
@@ -513,7 +515,7 @@ class Relay:
                 f"the process or host of {self.names[worst]} has ended, or cannot be reached", worst, cable=True
             )
             return
-        if self._give_end() or self._waits_for_files(turns):
+        if self._give_end() or self._waits_for_files(turns) or self.turns is not turns:
             return
         outside = [i for i, site in enumerate(self.sites) if site.here is not None and self._fits(turns, i, site.here)]
         if outside and turns.furthest >= APART:

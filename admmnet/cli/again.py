@@ -86,10 +86,10 @@ def run_agent(
 
 def _together(member: Member, settings: RunConfig, reporter: Reporter, *, answered: bool) -> Any:
     """Run one of the processes that one command has started, of which none goes on without the others."""
-    start = member.meet(Standing())
-    member.start = Begun(start.name, 0, tuple(start.members), tuple(start.edges))
     how: dict[str, Any] = {"stoppable": answered, "debug": bool(asked("debug"))}
     try:
+        start = member.meet(Standing())
+        member.start = Begun(start.name, 0, tuple(start.members), tuple(start.edges))
         result = run(settings, world=member, on_start=reporter.start, on_round=reporter.round, **how)
     except RunEnded as error:
         sys.exit(error.exit_code)  # the starter hears why from its source

@@ -154,7 +154,7 @@ _WORDS = {
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     """Read the table `[data.schema]` (docs/data.md); a RequestError names the key, its value and what is allowed."""
     spelt, own = dict[str, tuple[str, ...]](), dict[str, str]()
-    if isinstance(labels := (table or {}).get("labels"), Mapping):
+    if isinstance(labels := (table or {}).get("labels"), Mapping) and labels:
         spelt = _tables(labels, "data.schema.labels")
         own |= {canonical(label): label for label in spelt}
         pairs = ((text, label) for label, texts in spelt.items() for text in texts)

@@ -100,6 +100,8 @@ class NetworkEstimator(Estimator):
             agents, split = len(self.groups_), f"{GROUPS}:{sha256(owners.astype('<u4').tobytes()).hexdigest()[:32]}"
             parts, whole = [np.flatnonzero(owners == i) for i in range(agents)], records.get("data")
             records = {"shards": [(X[part], y[part]) if whole is None else whole[part] for part in parts]}
+        elif agents is None:
+            raise ValueError("agents = None: it must be a whole number, 2 or more")
         elif isinstance(agents, Integral) and agents > len(y):
             raise ValueError(f"agents = {agents} with n_samples = {len(y)}: each needs one; take fewer agents")
         encode = "declared" if self._columns is None and not self._taken else self.encode
@@ -137,7 +139,7 @@ class NetworkEstimator(Estimator):
                 "give encode='private', which measures columns for other labels and methods, too"
             )
         columns = columns_in(X)
-        if columns and self.kinds != "dtype":
+        if columns and self.kinds != "dtype" and self.encode in ("auto", "private"):
             raise ValueError(f"encode = {self.encode!r} takes a frame's types for public kinds: say so, kinds='dtype'")
         return columns
 

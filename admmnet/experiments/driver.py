@@ -56,6 +56,8 @@ def compare(
     RunError
         If a process was ended from outside; what has finished is kept.
     """
+    if not 1 <= part[0] <= part[1] or (part != WHOLE and isinstance(comparison, Path)):
+        raise RequestError(f"part {part[0]}/{part[1]} is not allowed: I from 1 to N, and of a grid, not of its folder")
     if plot is not None:
         check_file(plot, made=comparison if isinstance(comparison, Path) else Path(comparison.out))
     with Pool(jobs, watch, executor) as pool:

@@ -275,7 +275,7 @@ class IPPADMM(PPADMM):
         # the broadcast that a yes would trigger must fit before the question is asked
         yes = yield question._replace(rows=asked, reserve=release)
         if self.published:
-            agents.own = agents.own | (asked & ~yes.refused)
+            agents.own = agents.own | (asked & agents.online & ~yes.refused)
         return (yield release._replace(rows=yes.said))
 
     def _proven(self, agents: Agents) -> tuple[Asks, Asks]:

@@ -141,7 +141,7 @@ class PerturbedConsensus(ConsensusMethod):
         return calibrate(partial(self.draft, *alike), target)
 
     def draft(self, records: int, m: float, share: float, counted: float | None, rho: float) -> Draft[Any] | None:
-        """Noise at a nominal budget, an equal part of which each release gets; None if curvature alone costs one."""
+        """Noise at a nominal budget, an equal part of which each release gets; a rival may have None."""
         m = max(m, self.least(rho, records))
         noise = self.noise(rho * (1.0 - share) / self.releases, records, m)
         gate, asked = self.gate(records, rho * share) if share else (None, ())

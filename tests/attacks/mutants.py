@@ -30,4 +30,9 @@ MUTANTS = {
         "PrivacySettings.budget_of(settings, i) for",
         "settings.budget_of(i) for",
     ),
+    "partners by all keys": (
+        MASKS,
+        "in partners_of(self.agent, participants, colluders):",
+        "in set(partners_of(self.agent, tuple(sorted(self._publics)), colluders)) & {*participants}:",
+    ),
 }

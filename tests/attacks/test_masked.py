@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
-from admmnet.masking import Attempt, partners_of
+from admmnet.identity.keys import statement
+from admmnet.masking import Attempt, masks, partners_of
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.rng import AgentStreams
@@ -88,6 +90,17 @@ def test_a_silent_colluder_reads_the_sum_of_a_void_attempt() -> None:
     unmasked = Contract.reading(DELTA).spent(spent, alone=True)
     assert unmasked is not None
     assert unmasked >= gaussian_epsilon(2.0 * mu, DELTA)
+
+
+def test_a_loss_beside_colluders_isolates_nobody() -> None:
+    """Agent 0's partners on a circle of six are 1, which is lost, and 5, which colludes."""
+    network, left = Crew(6), (0, 2, 3, 4, 5)
+    own, known = network.masks[5], network.known(left)
+    said = "masked sum", own._start, 1, own.colluders, masks._digest(left), network.asked().context(known)
+    words = masks.stream(own._pair(0), sha256(statement(*said)).digest(), network.width)
+    sent = network.answer(0, left)
+    for read in (sent - words.view(np.int64), sent + words.view(np.int64)):  # apart from what 5 shares with 4
+        assert not readable(network.noise(read, [0]))
 
 
 def test_after_a_loss_the_honest_still_have_all_the_noise() -> None:

@@ -88,17 +88,6 @@ def test_no_message_ends_a_run(name: str) -> None:
             assert ended == (3, ""), (number, float(np.linalg.norm(message)))
 
 
-@pytest.mark.parametrize("name", ["pp-admm", "held-gate", "dvp"])
-def test_what_is_no_message_ends_all_worlds_alike(name: str) -> None:
-    attacked = target(name)
-    for number, message in enumerate(strange()):
-        said = {attacked.ending(rows, Y, number, [np.zeros(WIDTH), message]) for rows in WORLDS}
-        assert len(said) == 1, said
-        ((round, words),) = said
-        assert round == 1
-        assert words.startswith("RunError: "), words
-
-
 Kind = Callable[..., Measurement]
 
 

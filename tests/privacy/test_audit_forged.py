@@ -226,6 +226,9 @@ def test_a_limit_is_that_of_the_budget(path: Path) -> None:
     assert steps is not None
     for own in (structs.replace(Filter.keeping(1.0, 1e-4), draws=2**41), structs.replace(steps, limit=5.0)):
         assert "its filter lets through more" in fault(path, forged(header_of(limited(own)), []))
+    first = Laplace(1e-6, 1.0, gate_epsilon=0.0)
+    booked = forged(header_of(under(((BOOKED, 50),), 1.0, "published")), [(0, first)])
+    assert "line 2: a first comparison books no gate_epsilon" in fault(path, booked)
     over = header_of(replace(limited(Filter.keeping(1.0, 1e-4)), account=steps))
     assert "a budget without a filter that keeps it" in fault(path, forged(over, []))
 

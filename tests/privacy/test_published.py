@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from admmnet import RunConfig
+from admmnet import RunConfig, run
 from admmnet.privacy import published
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import Gaussian, Laplace, Unprotected
+from tests.people_runs import small
 from tests.planned import Planned
 
 from .published_agents import PublishedAgent
@@ -88,6 +90,13 @@ def test_calibration_is_the_papers(gated: bool, epsilon: float, degree: int, sha
         assert mine == pytest.approx(theirs, rel=1e-11, abs=0.0)
     assert plan.objective.convexity == plan.convexity
     assert published.rho(Unprotected()) is published.rho(Laplace(1.0, 1.0)) is None
+
+
+def test_an_agent_that_was_away_books_its_gate_when_it_first_compares(people: str, tmp_path: Path) -> None:
+    own = small(people, tmp_path / "run", algorithm="ipp-admm", method="published", rounds=4, offline="2:0-1", seed=0)
+    for ledger in run(own).ledgers:
+        booked = [event.gate_epsilon for _, event, _ in ledger.events if isinstance(event, Laplace)]
+        assert [bool(one) for one in booked] == [True, *[False] * (1 if ledger.header["agent"] == 2 else 3)]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0])

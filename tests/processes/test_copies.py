@@ -1,4 +1,4 @@
-"""Run folders and accounts that were put back from older copies: the relay refuses them, and says so.
+"""Run folders and accounts that were put back from older copies: the relay refuses them, and so do ranks.
 
 In one process: tests/running/test_resumed.py.
 """
@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from admmnet.privacy.ledger import audit
+from tests.people_runs import write_people
 
+from .places import FEW, METHODS, Place
 from .relayed import NONE, PRIVATE, Hosts
 
 pytestmark = pytest.mark.processes
@@ -76,3 +78,20 @@ def test_an_older_copy_is_refused_and_the_newest_goes_on(what: str, rounds: int,
         begin(1)
         assert hosts.codes() == [0] * 3
         assert hosts.summaries().keys() == {0, 1, 2}
+
+
+def test_ranks_refuse_an_older_copy_with_one_message(tmp_path: Path) -> None:
+    people = ("--data", write_people(tmp_path / "people.npz"))
+    place = Place(tmp_path, "run", *METHODS["pp-admm"], *FEW, "--rounds", "8", *people, transport="mpi", ranks=2)
+    assert place.account is not None
+    for name, round in (("old", 2), ("new", 5)):
+        assert place.run(fault=f"kill:1:{round}").code != 0
+        keep(tmp_path / name, place.folder, place.account)
+    put_back(tmp_path / "old", place.folder)
+    refused = place.run()
+    assert (refused.code, len(refused.messages)) == (2, 1), refused.err
+    assert "the folder was put back" in refused.messages[0]
+    assert [restored(file) for file in sorted(place.account.glob("*.jsonl"))] == [1] * 3
+    put_back(tmp_path / "new", place.folder, place.account)
+    assert place.run().code == 0
+    place.check()

@@ -164,7 +164,7 @@ def read(
         total, before = total_line(totals, reading), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
         starts, changed = [Start(filter=reading.account, totals=totals)], list[Changed]()
-        finished, count, last_round, last, charged, head = False, 0, EARLIEST, BEFORE, -1, None
+        finished, gated, count, last_round, last, charged, head = False, False, 0, EARLIEST, BEFORE, -1, None
         seen(raw, before, starts[0])
         for number, data in lines:  # noqa: B007 (a fault names it)
             found: tuple[int, Event] | Start | Changed | None = None
@@ -175,6 +175,10 @@ def read(
                 charge, event, totals = costed(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
                 if (at := charge.at) < last_round:
                     raise CheckFailed(f"round {at} stands behind round {last_round}")
+                if (gate := getattr(event, "gate_epsilon", None)) is not None:  # (P8)
+                    if not (gated or gate):
+                        raise CheckFailed("a first comparison books no gate_epsilon")
+                    gated = True
                 total, payer, count = charge.total, reading, count + 1
                 last_round, last, charged = at, max(last, at), max(-1, at)
                 found = at, event
@@ -193,7 +197,7 @@ def read(
                     reading, header = checks.run_contract(line, header).over_account(), line
                     facts = checks.LedgerFacts.of(header)
                     starts.append(found := Start(before, count, reading.account, totals, line.account))
-                    last_round, charged = EARLIEST, -1
+                    last_round, charged, gated = EARLIEST, -1, False
                 elif isinstance(line, StartLine):
                     if account or line.round <= charged or line.round < last_round:
                         raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")

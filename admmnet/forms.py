@@ -15,6 +15,7 @@ from admmnet.errors import CheckFailed
 from admmnet.form_errors import said
 
 Form = TypeVar("Form")
+Kind = TypeVar("Kind")
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
@@ -86,7 +87,15 @@ def _plain(value: Any) -> Any:
 
 
 _MAKING = threading.Lock()
-"""msgspec ends the process where two threads ask at once for the first decoder of a form."""
+
+
+def ready(kind: Kind) -> Kind:
+    """Return a type that msgspec knows whole: whoever converts or decodes to a type asks for it here.
+
+    msgspec ends the process where a thread reads a type that another thread is just reading for the first time.
+    """
+    _decoder(cast(Hashable, kind))
+    return kind
 
 
 @cache

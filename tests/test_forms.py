@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import msgspec
 import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed
-from admmnet.forms import decode, encode
+from admmnet.forms import decode, encode, ready
 
 
 class Number(msgspec.Struct, frozen=True, tag_field="kind", tag="number"):
@@ -55,3 +56,36 @@ def test_reads_what_it_writes(indent: int | None) -> None:
 def test_refuses_every_other_spelling(text: bytes, fault: str) -> None:
     with pytest.raises(CheckFailed, match=f"^file, line 2: .*{fault}|^{fault}"):
         decode(Number | Table, text, "file, line 2")  # type: ignore[arg-type]
+
+
+READING, GO = threading.Event(), threading.Event()
+
+
+def slowly() -> bool:
+    READING.set()
+    return not GO.wait(20)
+
+
+class Inner(msgspec.Struct):
+    value: slowly() or int  # type: ignore[valid-type]
+
+
+class Outer(msgspec.Struct):
+    inner: Inner
+
+
+def test_a_second_thread_waits_until_a_form_is_read_whole() -> None:
+    found: list[Outer] = []
+
+    def convert() -> None:
+        found.append(msgspec.convert({"inner": {"value": 1}}, ready(Outer)))
+
+    read = [threading.Thread(target=convert) for _ in range(2)]
+    read[0].start()
+    assert READING.wait(20)
+    read[1].start()
+    read[1].join(0.1)  # without a lock the process ends here
+    GO.set()
+    for thread in read:
+        thread.join(20)
+    assert found == [Outer(Inner(1))] * 2

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from admmnet.errors import RequestError, short
 from admmnet.form_errors import said
+from admmnet.forms import ready
 
 LARGEST = sys.float_info.max
 Positive: TypeAlias = Annotated[float, Meta(gt=0.0, le=LARGEST)]
@@ -255,7 +256,7 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
     if mechanism not in EVENTS:
         raise RequestError(f"unknown mechanism {short(mechanism)}; known: {', '.join(sorted(EVENTS))}")
     try:
-        event: Event = msgspec.convert(values, EVENTS[mechanism])
+        event: Event = msgspec.convert(values, ready(EVENTS[mechanism]))
     except msgspec.ValidationError as error:
         raise RequestError(f"{mechanism}: {said(error, values)}") from None
     if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (event.objective_sigma is None):

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from admmnet.forms import ready
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -74,7 +75,7 @@ def privacy_of(
         "epsilon_group": found["epsilon_group"] if planned else None,
         "rho_spent": _largest(entries, "rho"),
     }
-    return msgspec.convert(found | over_runs(entries, account), Privacy)
+    return msgspec.convert(found | over_runs(entries, account), ready(Privacy))
 
 
 def over_runs(entries: Entries, account: str | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from admmnet.errors import RequestError
+from admmnet.forms import ready
 from admmnet.holder.outbox import Answered
 from admmnet.record.forms import StartEntry
 
@@ -140,7 +141,7 @@ class Ended(Struct, tag="end"):
 
 
 Record = Run | Began | Opening | Measured | Centred | Round | Cut | Void | Made | Ended
-_DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Record)
+_DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(ready(Record))
 
 
 def read_records(path: Path) -> Iterator[tuple[Any, int, int]]:

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 
 from admmnet.errors import broken, counted
+from admmnet.forms import ready
 from admmnet.record.format import count, error, number, percent, seconds
 from admmnet.record.forms import AgentEntry, Baseline, Summary
 from admmnet.record.verdict import verdict_on
@@ -30,7 +31,7 @@ def run_text(summary: Mapping[str, Any], folder: Path) -> str:
 
 def print_closing(out: Console, content: Mapping[str, Any], folder: Path, *, explain: bool = False) -> None:
     """Print the closing table of a run or a baseline, and where everything lies."""
-    summary = msgspec.convert(content, Summary)
+    summary = msgspec.convert(content, ready(Summary))
     if summary.baseline is None:
         title, rows, below, lines = _network(summary)
     else:

@@ -26,6 +26,7 @@ import msgspec
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import IN_PART, KINDS, RequestError, RunError, StopRun
+from admmnet.forms import ready
 from admmnet.graph.simple import Graph
 from admmnet.log import say
 from admmnet.running.ends import last_words
@@ -301,7 +302,7 @@ class Starter:
 
     def _reported(self, reports: socket.socket) -> None:
         """Take in a message, and answer it."""
-        said = msgspec.json.decode(reports.recv(LONGEST), type=AgentReport)
+        said = msgspec.json.decode(reports.recv(LONGEST), type=ready(AgentReport))
         if said.event is not None:
             say(**said.event)
             return

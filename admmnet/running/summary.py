@@ -15,6 +15,7 @@ from msgspec import UNSET
 from admmnet.data import Records
 from admmnet.data.figures import constant_figure, further_figures, only_class, scores
 from admmnet.errors import RunError
+from admmnet.forms import ready
 from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
 from admmnet.methods.base import Closing
@@ -140,7 +141,7 @@ def summarise(
         ),
         "versions": versions_of(plan.config.kernel),
     }
-    summary = msgspec.convert(found, Summary)
+    summary = msgspec.convert(found, ready(Summary))
     if world.size > 1 or plan.config.show != "end":
         return summary
     from admmnet.record.network import summary_figures
@@ -159,7 +160,7 @@ def heard(mine: Figures, transport: Transport) -> list[Figures]:
         if rank == transport.world.rank:
             continue
         try:
-            said = msgspec.convert(answer, Figures)
+            said = msgspec.convert(answer, ready(Figures))
         except msgspec.ValidationError:
             continue
         names = {ledger_name(i, agents) for i in own}
@@ -226,7 +227,7 @@ def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> Ag
         "test_error": finite(float(observer.rows["test_error"][node.id])),
     }
     found |= own | figures(ledger.totals, contract) | _account(ledger.account, contract.over_account())
-    return msgspec.convert(found, AgentEntry)
+    return msgspec.convert(found, ready(AgentEntry))
 
 
 def _gate(entries: Collection[AgentEntry]) -> Gate | None:
@@ -258,7 +259,7 @@ def _unsaid_entry(agent: int, graph: Graph, data: Records, observer: Observer, *
     """What is known of an agent that is away, or that gave no figures of its own."""
     known = {"agent": agent, "records": data.counts[agent], "degree": graph.degree(agent)}
     known |= {"releases": int(observer.rows["releases"][agent])}
-    return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, AgentEntry)
+    return msgspec.convert(dict.fromkeys((*ALONE, "joined_at") if joins else ALONE) | known, ready(AgentEntry))
 
 
 def _last_notes(

@@ -20,6 +20,7 @@ import msgspec
 from admmnet.errors import RequestError
 from admmnet.files import read_toml, refusing
 from admmnet.form_errors import said
+from admmnet.forms import ready
 from admmnet.graph.simple import Collector, Graph
 from admmnet.identity.keys import Identity, check_identity, statement
 
@@ -226,7 +227,7 @@ def read_network(path: str | os.PathLike[str]) -> Network:
     """Network in a TOML file; keys, addresses, agents and edges are all checked."""
     source, tables = os.fspath(path), read_toml(Path(path), "network file", "; `admmnet network init` makes one")
     try:
-        found = msgspec.convert(tables, _File)
+        found = msgspec.convert(tables, ready(_File))
     except msgspec.ValidationError as error:
         raise RequestError(f"{source}: {said(error, tables)} (docs/hosts.md)") from None
     if not found.network.topology.isprintable():

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from admmnet.errors import RunError
+from admmnet.forms import ready
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
 from admmnet.transport import NEVER
 from admmnet.transport.begun import Failed
@@ -82,7 +83,7 @@ packed = msgspec.msgpack.encode
 def unpacked(data: bytes, kind: Any) -> Any:
     """Undo ``packed``; BadFrame, and nothing else, if the bytes are no value of this type."""
     try:
-        return msgspec.msgpack.decode(data, type=kind)
+        return msgspec.msgpack.decode(data, type=ready(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise BadFrame from None
 
@@ -272,7 +273,7 @@ class Topics:
         if topic in (ROWS, TOTAL):
             return bytes(value)
         payload = json.dumps(msgspec.to_builtins(value)).encode()
-        msgspec.json.decode(payload, type=self.table[topic].form)
+        msgspec.json.decode(payload, type=ready(self.table[topic].form))
         return payload
 
     def read(self, topic: str, payload: bytes, peer: Peer) -> Any:
@@ -285,7 +286,7 @@ class Topics:
         if known is None or len(payload) > LONG:
             raise BadFrame
         try:
-            value = msgspec.json.decode(payload, type=known.form)
+            value = msgspec.json.decode(payload, type=ready(known.form))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise BadFrame from None
         if not known.fits(value, peer):

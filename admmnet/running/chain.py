@@ -14,32 +14,26 @@ from admmnet.errors import RunError
 from admmnet.graph.simple import Graph, parts_of
 from admmnet.methods.base import Method
 from admmnet.methods.blame import blaming
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.record.journal import Centred
 from admmnet.running.before import nominal_of
-from admmnet.running.party import Node, Party
-from admmnet.running.plan import Plan
+from admmnet.running.party import Node
+from admmnet.running.rounds import Rounds
 from admmnet.running.starts import HostJournal, Segment
-from admmnet.transport import Transport, edge
+from admmnet.transport import edge
 from admmnet.transport.collective import as_one, share
 from admmnet.types import Matrix, Vector
 
 
 class Chain:
-    """Starts of a run on its graph, of this process's agents, ascending.
+    """Starts of a run in its rounds, of this process's agents, ascending; ``settings`` are those of its whole plan."""
 
-    Attributes
-    ----------
-    graph : Graph or None
-        Edges of the present start; None for those of the run's graph.
-    """
-
-    def __init__(self, plan: Plan, transport: Transport, party: Party) -> None:
-        self._plan, self._transport, self._party = plan, transport, party
-        self.graph: Graph | None = None
-        faults, start = plan.faults, transport.world.start
-        rounds = faults.changes if faults is not None and plan.method.verb == "exchange" else ()
-        changes = [Segment(Centred(k), np.flatnonzero(faults.members(k)).tolist()) for k in rounds if faults]
+    def __init__(self, rounds: Rounds, settings: MethodSettings) -> None:
+        self._rounds, self._settings, self._party, self._transport = rounds, settings, rounds.party, rounds.transport
+        self._method, faults, start = rounds.party.method, rounds.faults, rounds.transport.world.start
+        absences = faults.changes if faults is not None and self._method.verb == "exchange" else ()
+        changes = [Segment(Centred(k), np.flatnonzero(faults.members(k)).tolist()) for k in absences if faults]
         self._journal: HostJournal | None = None if start is None else start.journal
         if start is not None and self._journal is not None and (start.changed is not None or self._journal.segments):
             if faults is not None and faults.changes:
@@ -49,7 +43,6 @@ class Chain:
                 changes.append(Segment(Centred(start.changed), start.members, start.edges))
         # rounds of an earlier plan are no more from the first one of a later plan on
         self._changes = {one.centred.round: one for one in changes}
-        self._anew = plan.method.planned_anew
 
     def begin(self, round: int) -> None:
         """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
@@ -57,9 +50,9 @@ class Chain:
         if change is None or not change.members:
             return
         if change.edges is not None:
-            self.graph = Graph(len(self._plan.data.counts), change.edges)
+            self._rounds.graph = Graph(len(self._transport.graph), change.edges)
         past = change.plan is not None
-        centred = self._carried(change) if self._plan.method.verb == "exchange" else change.centred
+        centred = self._carried(change) if self._method.verb == "exchange" else change.centred
         if self._journal is not None:
             segment = change if past else self._journal.centre(centred, self._party.nodes)
             for node in self._party.nodes:
@@ -70,22 +63,25 @@ class Chain:
         if not past:
             share(self._transport.world)
 
+    @property
+    def _graph(self) -> Graph:
+        return self._transport.graph if self._rounds.graph is None else self._rounds.graph
+
     def _carried(self, change: Segment) -> Centred:
         """Give members their states in a start; return what the journal keeps of it."""
         centred, members = change.centred, dict.fromkeys(change.members)
-        size, round, party = self._plan.method.size, centred.round, self._party
+        size, round, party = self._method.size, centred.round, self._party
         shifts: dict[int, Vector] = {}
         theta: Matrix | None = None
         if change.plan is None:
             vectors, own_duals, whose = party.brought()
             said = edge.collect(self._transport, np.hstack([vectors, own_duals, whose[:, None]]))
             theta, duals = said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)  # nan for none
-            graph = self._plan.graph if self.graph is None else self.graph
-            for part in parts_of(graph, {i for i in members if not np.isnan(duals[i, 0])}):
+            for part in parts_of(self._graph, {i for i in members if not np.isnan(duals[i, 0])}):
                 shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))
         elif centred.shift is not None:
             shifts = dict.fromkeys(party.ids, np.frombuffer(centred.shift, "<f8").astype(float))
-        if self._anew:
+        if self._method.planned_anew:
             with as_one(self._transport.world):
                 centred = self._plan_anew(round, members, centred, again=change.plan is not None)
         agents, mine = party.agents, [i for i in party.agents.ids if i in members]
@@ -109,9 +105,8 @@ class Chain:
 
         Return ``centred`` with what is decided, where it is not planned ``again``.
         """
-        plan, world = self._plan, self._transport.world
-        settings = plan.settings.changed(rounds=plan.rounds - round)
-        graph = (plan.graph if self.graph is None else self.graph).among(members)
+        settings, whole = self._settings.changed(rounds=self._method.rounds - round), self._method.facts
+        world, graph = self._transport.world, self._graph.among(members)
         kind, nodes = settings.chosen_method, [node for node in self._party.nodes if node.id in members]
         owners = [[i for i in own if i in members] for own in self._transport.owners]
         first, nominal = centred.first, centred.nominal
@@ -121,9 +116,9 @@ class Chain:
         if not again:
             nominal = nominal_of(settings, world, owners, targets, lasting=False)
         facts = replace(
-            plan.method.facts,
-            graph=graph if isinstance(plan.method.facts.graph, type(graph)) else graph.networkx,
-            counts={i: plan.data.counts[i] for i in members},
+            whole,
+            graph=graph if isinstance(whole.graph, type(graph)) else graph.networkx,
+            counts={i: whole.counts[i] for i in members},
             nominal=nominal,
             first=round,
         )

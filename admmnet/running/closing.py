@@ -20,7 +20,7 @@ from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.observer import Observer
 from admmnet.running.party import Party
-from admmnet.running.plan import Plan
+from admmnet.running.rounds import Rounds
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.transport import Transport, World, edge
 from admmnet.transport.zmq.wire import End
@@ -34,28 +34,21 @@ MOST_AVERAGED = 2**21
 """Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
 
 
-def answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, party: Party, done: int) -> Matrix:
+def answer(asked: str, rounds: Rounds, observer: Observer, tail: TailAverage | None, done: int) -> Matrix:
     """Every agent's model: the average, its own last released vector, or the mean of its tail."""
-    theta, asked, sent = observer.theta, plan.settings.answer, np.zeros(len(plan.graph), dtype=np.int64)
-    if asked == "tail":
-        if tail.count:  # none of a run that was stopped in its first half
-            theta = observer.with_away(edge.collect(transport, tail.mean()), tail.heard(theta))
-    elif asked == "average" and plan.method.verb == "exchange":
-        away = () if plan.faults is None else np.flatnonzero(~plan.faults.members(done - 1)).tolist()
-        found, sent = average(transport, plan.graph, party, done, away)
+    transport, party = rounds.transport, rounds.party
+    theta, sent, verb = observer.theta, np.zeros(len(transport.graph), dtype=np.int64), party.method.verb
+    if tail is not None and tail.count:  # none of a run that was stopped in its first half
+        theta = observer.with_away(edge.collect(transport, tail.mean()), tail.heard(theta))
+    elif asked == "average" and verb == "exchange":
+        away = () if rounds.faults is None else np.flatnonzero(~rounds.faults.members(done - 1)).tolist()
+        found, sent = average(transport, party, done, away)
         theta = theta if found is None else np.tile(found, (len(theta), 1))
-    elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
+    elif asked == "average" and verb == "reduce":  # all that go on hold the same
         theta = np.tile(party.models()[0], (len(theta), 1))
-    if asked != "last" and plan.method.verb != "none":
+    if asked != "last" and verb != "none":
         observer.judge(theta, sent)
     return theta
-
-
-def note_model(plan: Plan, theta: Matrix, folder: Path, world: World) -> None:
-    """Have on the disk that this agent has come to these models, before it gives others what they need for an end."""
-    if world.start is not None and world.start.journal is not None:
-        ledger = folder / run_folder.ledger_name(world.rank, world.size)
-        world.start.journal.note_model(made_of(run_folder.sha256(ledger), {"model.npz": _model(plan, theta)}))
 
 
 def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
@@ -65,31 +58,21 @@ def made_of(ledger: str, files: Mapping[str, bytes]) -> str:
     return hashlib.sha256(statement("made", ledger, *words)).hexdigest()
 
 
-def _model(plan: Plan, theta: Matrix) -> bytes:
-    names = plan.data.labels if plan.data.task == "classes" else ()
-    return run_folder.model_bytes(theta, plan.data.feature_names, names)
-
-
-def write_end(
-    plan: Plan, observer: Observer, theta: Matrix, summary: Summary, folder: Path, transport: Transport
-) -> None:
+def write_end(model: bytes, deviation: Vector | None, summary: Summary, folder: Path, world: World) -> None:
     """Write the model, the manifest and the summary; RunError if the disk refuses.
 
     Of several hosts each has them as drafts first, and gives them their names once most say that they have.
     """
-    observer.close()
-    files = {"model.npz": _model(plan, theta)}
-    deviation = plan.method.deviation()
-    if deviation is not None:
-        classes = len(plan.data.labels) if plan.data.task == "classes" else 0  # of each number, in the model's shape
+    files, classes = {"model.npz": model}, len(summary.data.classes)
+    if deviation is not None:  # of each number, in the model's shape
         files["noise.npy"] = run_folder.npy_bytes(deviation.reshape(classes, -1) if classes else deviation)
     last = run_folder.last_files(folder, files, summary)
-    if transport.world.start is None or transport.world.shared_folder:
+    if world.start is None or world.shared_folder:
         write_whole(last)
         return
     drafts = {path.name: content for path, content in last.items()}
-    assert transport.world.start.stage is not None
-    finish = transport.world.start.stage(read_end(drafts)[1], drafts)
+    assert world.start.stage is not None
+    finish = world.start.stage(read_end(drafts)[1], drafts)
     write_whole({folder / FINISH: finish, **last})
 
 
@@ -162,7 +145,7 @@ class TailAverage:
 
 
 def average(
-    transport: Transport, graph: Graph, party: Party, round: int, away: Collection[int] = ()
+    transport: Transport, party: Party, round: int, away: Collection[int] = ()
 ) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
@@ -178,10 +161,10 @@ def average(
         theta = models[counted[some]]
         rows[some] = _fixed_point(clip_rows(theta, MOST)) if step is None else whole_steps(theta, step)
     parts = dict.fromkeys(party.ids) | {party.ids[row]: own for row, own in zip(counted.tolist(), rows, strict=True)}
-    trees = cache(partial(spanning_tree, graph))
+    trees = cache(partial(spanning_tree, transport.graph))
     total = transport.reduce(parts, trees, round, size)
     tree = trees(frozenset(transport.away))
-    numbers = np.zeros(len(graph), dtype=np.int64)
+    numbers = np.zeros(len(transport.graph), dtype=np.int64)
     if total is None or tree is None:
         return None, numbers
     numbers += tree.messages(total.agents) * total.value.size

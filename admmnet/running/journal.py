@@ -14,8 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from admmnet.config.toml import settings_digest
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RunError
 from admmnet.faults.model import FaultModel
 from admmnet.files import remedy, sync
 from admmnet.holder.outbox import Answered, Outbox
@@ -36,11 +35,9 @@ from admmnet.record.journal import (
     record_bytes,
 )
 from admmnet.running.party import Node
-from admmnet.running.plan import Plan
-from admmnet.transport import Transport, World
+from admmnet.transport import Transport
 from admmnet.transport.collective import share
 from admmnet.types import BEFORE
-from admmnet.version import __version__
 
 Place = tuple[Path, int]
 """Where a record of a round stands."""
@@ -219,32 +216,6 @@ class Journal:
         self.close()
         for path in journals(self.folder):
             path.unlink(missing_ok=True)
-
-
-def journal_of(plan: Plan, world: World, folder: Path) -> Journal | None:
-    """Journal of this process; None of seeded runs, which are begun again, and of methods in one place.
-
-    RequestError if it is of other settings, or of a run whose folder is gone.
-    """
-    if plan.config.seeded or plan.method.verb == "none":
-        return None
-    own = None if world.start is None else world.start.journal
-    journal: Journal = own or Journal(folder, world.rank, durable=not plan.simulation and world.lasting)
-    journal.resumed = plan.config.resume is not None
-    if journal.past and not journal.resumed:
-        raise RequestError(
-            f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "
-            "journal and run anew, with --account, so that spent budget counts"
-        )
-    if own is None:
-        now = journal.settings = {"settings": settings_digest(plan.config), "admmnet": __version__}
-        then = now if journal.run is None else journal.run.settings
-        if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
-            raise RequestError(
-                f"{journal.path} belongs to other settings ({', '.join(names)}): config.toml, the topology, the "
-                "data set or admmnet was changed since; put it back, or run anew"
-            )
-    return journal
 
 
 def _said(agent: Node) -> Said:

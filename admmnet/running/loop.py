@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -16,12 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
-from admmnet.config.toml import to_toml
+from admmnet.config.toml import settings_digest, to_toml
 from admmnet.errors import BudgetError, RequestError, RunError, counted
 from admmnet.files import raise_descriptors, remedy, stay_open
 from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
-from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.log import say
 from admmnet.masking import Masks
 from admmnet.methods.blame import blaming
@@ -29,19 +28,18 @@ from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.account import FolderBehind
 from admmnet.privacy.ledger.file import Journaled, Ledger
-from admmnet.privacy.ledger.form import Header
 from admmnet.record import folder as run_folder
 from admmnet.record.journal import journals
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.arguments import arguments, in_python, public_settings, resuming, world_of
 from admmnet.running.chain import Chain
-from admmnet.running.closing import TailAverage, answer, note_model, write_end
+from admmnet.running.closing import TailAverage, answer, made_of, write_end
 from admmnet.running.ends import speaking, terminating
 from admmnet.running.entrance import prepare
-from admmnet.running.events import Listener, OnRound, Outcome, outcome_of
+from admmnet.running.events import Listener, Outcome, outcome_of
 from admmnet.running.graphs import located
-from admmnet.running.journal import Journal, journal_of
+from admmnet.running.journal import Journal
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.observer import Observer
 from admmnet.running.party import Node, Party
@@ -50,8 +48,7 @@ from admmnet.running.prologue import known_before, run_prologue
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Attempts, Rounds, agree_on_masks
 from admmnet.running.summary import summarise
-from admmnet.solvers.losses import LOSSES
-from admmnet.transport import Transport, World, is_writer
+from admmnet.transport import World, is_writer
 from admmnet.transport.collective import as_one, end_all_on_error, install_exception_hook, share
 from admmnet.transport.stall import STALL
 from admmnet.version import __version__
@@ -94,8 +91,20 @@ def perform(
                 config = config.changed(**own)
                 on: tuple[Any, Any] = asked.on_start, asked.on_round
                 return run_spawned(config, graph, *on, stoppable=stoppable, debug=debug, loader=loader)
-            with blaming(config.chosen_method, RunError):
-                return execute(config, world, loader, asked.on_start, asked.on_round, stoppable=stoppable)
+            with blaming(config.chosen_method, RunError), ExitStack() as opened:
+                words, begun_at = opened.enter_context(speaking()), time.perf_counter()
+                with as_one(world, quoting=config.simulation):
+                    plan = prepare(config, world, loader)
+                    for account in plan.accounts.values():
+                        opened.callback(account.close, commit=False)  # ledgers commit
+                    written = to_toml(plan.config) if config.resume is None else None
+                    folder = run_folder.open_folder(config.out, config.algorithm, written, world, opened)
+                words |= {"folder": folder, "alone": not world.shared_folder}
+                if asked.on_start is not None:
+                    asked.on_start(plan)
+                run = OpenRun(plan, folder, world, opened)
+                run.play(Listener(run.transport, asked.on_round, stoppable=stoppable))
+                return run.finish(loader, begun_at)
         except RequestError as error:
             if loader is not None:  # a program's
                 error.args = (in_python(str(error)),)
@@ -104,122 +113,181 @@ def perform(
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
 
 
-def execute(
-    config: RunConfig,
-    world: World,
-    loader: Loader | None,
-    on_start: Callable[[Plan], None] | None,
-    on_round: OnRound | None,
-    *,
-    stoppable: bool,
-) -> Outcome:
-    """Run what the settings say; arguments as of ``run``."""
-    begun_at = time.perf_counter()
-    with ExitStack() as opened:
-        words = opened.enter_context(speaking())
-        with as_one(world, quoting=config.simulation):
-            plan = prepare(config, world, loader)
-            for account in plan.accounts.values():
-                opened.callback(account.close, commit=False)  # ledgers commit
-            written = to_toml(plan.config) if plan.config.resume is None else None
-            folder = run_folder.open_folder(plan.config.out, plan.settings.algorithm, written, world, opened)
-        words |= {"folder": folder, "alone": not world.shared_folder}
-        if on_start is not None:
-            on_start(plan)
-        whole = plan  # of all agents and edges, whoever takes part in this start
-        if world.start is not None:
-            plan = replace(plan, graph=Graph(len(plan.graph), world.start.edges))
-        transport = world.connect(plan.graph, block_of(plan.config.sections.network))
+class OpenRun:
+    """A run whose folder is there, from its first word to its end; ``opened`` closes what it holds, whatever ends it.
+
+    Attributes
+    ----------
+    plan : Plan
+        With its records encoded as the prologue has found.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, world: World, opened: ExitStack) -> None:
+        """Connect all processes, open ledgers and journal, and ask what comes before the first round."""
+        self.plan, self.folder, self.world, start, config = plan, folder, world, world.start, plan.config
+        graph = plan.graph if start is None else Graph(len(plan.graph), start.edges)  # who takes part in this start
+        self.transport = transport = world.connect(graph, block_of(config.sections.network))
         opened.callback(transport.close)
-        begun = world.start if world.start is not None and world.start.journal is not None else None
+        self.begun = begun = None if start is None or start.journal is None else start
         with as_one(world):
-            journal = journal_of(plan, world, folder)
-            masks, attempts = _masks(plan, transport)
-            if attempts is not None and journal is not None and plan.config.resume is not None:
+            self.journal = journal = self._journal_of()
+            masks, attempts = self._masks()
+            if attempts is not None and journal is not None and config.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
                 journal.hold_void(transport, first, plan.faults)
-            agents = _nodes(whole, transport, folder, journal, masks)
+            nodes = self._nodes(masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
-            party = Party(whole.method, whole.agents, agents)
-            if world.start is not None and not plan.config.seeded:
-                world.start.ledger = agents[0].ledger
+            self.rounds = Rounds(transport, Party(plan.method, plan.agents, nodes), plan.faults, attempts, journal)
+            if start is not None and not config.seeded:
+                start.ledger = nodes[0].ledger
             # keeps what was charged, whatever happens
-            opened.push(partial(_close, agents, journal))
-            start = 0 if begun is None else max(begun.round, 0)
-            tail = TailAverage(plan.method.rounds)
-            text = f"{plan.settings.algorithm} on {counted(len(plan.graph), 'agent')} begins in round {start}"
-            number, size = 1 if begun is None else begun.number + 1, len(plan.graph) - len(transport.away)
-            say("start", text, run=str(folder), start=number, round=start, rounds=plan.rounds, members=size)
-            known = known_before(plan, transport, journal, folder)
+            opened.push(partial(_close, nodes, journal))
+            self.start = 0 if begun is None else max(begun.round, 0)
+            text = f"{config.algorithm} on {counted(len(graph), 'agent')} begins in round {self.start}"
+            number, size = 1 if begun is None else begun.number + 1, len(graph) - len(transport.away)
+            say("start", text, run=str(folder), start=number, round=self.start, rounds=plan.rounds, members=size)
+            known = known_before(plan.prologue, self.rounds, folder)
             share(world)  # nobody has failed: from here on something may be charged
         if begun is not None:
             begun.journal.ready(begun.facts)
         if journal is not None:
-            journal.open(agents)
-        if plan.settings.account is not None:
-            note_begun(Path(plan.settings.account), plan.accounts)
-        data, found, lost = run_prologue(plan, transport, party, attempts, journal, folder, known)
-        plan = replace(plan, data=data)
-        chain = Chain(plan, transport, party)
-        rounds = Rounds(plan, transport, party, attempts, journal, chain)
-        past, fold = ({}, 0) if begun is None else (begun.journal.heard_rounds, begun.fold)
+            journal.open(nodes)
+        if config.account is not None:
+            note_begun(Path(config.account), plan.accounts)
+        holders = {id(holder): holder for holder, _ in plan.holders.values()}.values()
+        data, self.found, lost = run_prologue(plan.prologue, plan.data, holders, self.rounds, folder, known)
+        self.plan = replace(plan, data=data, notes=(*plan.notes, *plan.advice, *lost))
+        quiet, file = config.show == "end", None
+        if is_writer(transport):  # of a start in which no round is left, the last one is observed again
+            first = self.start if plan.method.verb == "none" else min(self.start, plan.rounds - 1)
+            file = run_folder.MetricsFile(folder / "metrics.csv", training=plan.simulation and not quiet, start=first)
+            opened.callback(file.close)
+        self.observer = Observer(transport, self.rounds.party, data, plan.holders, file, quiet=quiet)
+        self.tail = TailAverage(plan.rounds) if config.answer == "tail" else None
+
+    def _journal_of(self) -> Journal | None:
+        """Journal of this process; None of seeded runs, which are begun again, and of methods in one place.
+
+        RequestError if it is of other settings, or of a run whose folder is gone.
+        """
+        plan, world = self.plan, self.world
+        if plan.config.seeded or plan.method.verb == "none":
+            return None
+        own = None if world.start is None else world.start.journal
+        journal: Journal = own or Journal(self.folder, world.rank, durable=not plan.simulation and world.lasting)
+        journal.resumed = plan.config.resume is not None
+        if journal.past and not journal.resumed:
+            raise RequestError(
+                f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove "
+                "the journal and run anew, with --account, so that spent budget counts"
+            )
+        if own is None:
+            now = journal.settings = {"settings": settings_digest(plan.config), "admmnet": __version__}
+            then = now if journal.run is None else journal.run.settings
+            if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
+                raise RequestError(
+                    f"{journal.path} belongs to other settings ({', '.join(names)}): config.toml, the topology, the "
+                    "data set or admmnet was changed since; put it back, or run anew"
+                )
+        return journal
+
+    def _masks(self) -> tuple[dict[int, Masks], Attempts | None]:
+        """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
+        world, transport, colluders = self.world, self.transport, self.plan.settings.colluders
+        if not isinstance(self.plan.method, SumMethod) or colluders is None:
+            return {}, None
+        shared = public_settings(self.plan.config, digests=not world.shared_folder)
+        masks, fixed = agree_on_masks(world, transport.owners, shared, colluders), not world.shared_folder
+        return masks, Attempts([i for i in transport.graph if i not in transport.away], colluders, fixed=fixed)
+
+    def _nodes(self, masks: Mapping[int, Masks]) -> list[Node]:
+        """Agents of this process, ascending."""
+        plan, config, mine = self.plan, self.plan.config, self.transport.agents
+        durable, again = not plan.simulation and self.world.lasting, config.resume is not None
+        how = {"durable": durable, "kept": stay_open(len(mine)), "alone": len(mine) == 1}
+        files = {i: self.folder / run_folder.ledger_name(i, len(plan.graph)) for i in mine}
+        for file in files.values() if again and config.seeded else ():  # it is begun again
+            file.unlink(missing_ok=True)
+        first = Journaled() if again and not config.seeded else None  # of a method in one place, before any charge
+        nodes = list[Node]()
+        try:
+            for i, file in files.items():
+                since = first if self.journal is None else self.journal.since(i)
+                ledger = Ledger(file, plan.header(i), account=plan.accounts.get(i), since=since, **how)
+                door = Door(*plan.holders[i], plan.loss, ledger, AgentStreams(i, config.seed), masks.get(i))
+                nodes.append(Node(i, door, ledger))
+            return nodes
+        except FolderBehind:  # what was charged behind it nobody knows
+            for account in plan.accounts.values():
+                account.restore()
+            raise
+
+    def play(self, listener: Listener) -> None:
+        """Play the rounds that are left, those first that this agent knows of by its journal."""
+        plan, rounds, observer, tail, method = self.plan, self.rounds, self.observer, self.tail, self.plan.method
+        chain, party, start = Chain(rounds, plan.settings), rounds.party, self.start
+        past, fold = ({}, 0) if self.begun is None else (self.begun.journal.heard_rounds, self.begun.fold)
         for round in range(fold):
             chain.begin(round)
             if round not in past:  # others had gone on without this agent
                 continue
             rounds.run(round, alone=True)
-            if plan.method.measured(round) and plan.settings.answer == "tail":
+            if method.measured(round) and tail is not None:
                 tail.add(round, party.models())
-        listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
-        alone, every = plan.method.verb == "none", int(plan.config.measure_every)
-        # of a start in which no round is left, the last one is observed again
-        observer = Observer(plan, transport, party, folder, start if alone else min(start, plan.method.rounds - 1))
-        opened.callback(observer.close)
-        done = measured = start
-        for round in count(done) if isinstance(plan.method, SingleSite) else range(done, plan.method.rounds):
+        self.done, self.stopped, measured = start, False, start
+        for round in count(start) if isinstance(method, SingleSite) else range(start, plan.rounds):
             chain.begin(round)
             said = rounds.run(round)
-            if alone and not said:
+            if method.verb == "none" and not said:
                 break
-            done = round + 1
-            if not plan.method.measured(round):
+            self.done = done = round + 1
+            if not method.measured(round):
                 continue
-            if round % every == 0 or done == plan.rounds:
+            if round % int(plan.config.measure_every) == 0 or done == plan.rounds:
                 observer.observe(round, rounds.heard)
                 measured = done
-            if plan.settings.answer == "tail":
+            if tail is not None:
                 tail.add(round, party.models(), observer.heard)
-            if listener.heard(round, partial(observer.event, round, measured=measured == done)):
-                stopped = done < plan.rounds
+            if listener.heard(round, partial(observer.event, round, plan.rounds, measured=measured == done)):
+                self.stopped = done < plan.rounds
                 break
-        if not done:
+        if not self.done:
             raise BudgetError("the budget does not afford the run: raise --epsilon")
-        if measured < done or done == start:
-            observer.observe(done - 1, rounds.heard)
-        for agent in agents:
-            agent.ledger.end()
-            agent.ledger.close()
-        theta = answer(plan, transport, observer, tail, party, done)
-        note_model(plan, theta, folder, world)
+        if measured < self.done or self.done == start:
+            observer.observe(self.done - 1, rounds.heard)
+
+    def finish(self, loader: Loader | None, begun_at: float) -> Outcome:
+        """Agree on models and figures, and write them; ``begun_at`` is when the run began."""
+        plan, world, transport, rounds = self.plan, self.world, self.transport, self.rounds
+        for node in rounds.party.nodes:
+            node.ledger.end()
+            node.ledger.close()
+        theta = answer(plan.settings.answer, rounds, self.observer, self.tail, self.done)
+        classes = plan.data.labels if plan.data.task == "classes" else ()
+        model = run_folder.model_bytes(theta, plan.data.feature_names, classes)
+        if self.begun is not None:  # on the disk before it gives others what they need for an end
+            ledger = run_folder.sha256(self.folder / run_folder.ledger_name(world.rank, world.size))
+            self.begun.journal.note_model(made_of(ledger, {"model.npz": model}))
+        journal = () if self.journal is None else self.journal.notes
         summary = summarise(
-            replace(plan, graph=whole.graph),
-            done,
-            party,
-            observer,
+            plan,
+            self.done,
+            rounds.party,
+            self.observer,
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
-            (*plan.notes, *plan.advice, *lost, *rounds.notes(done), *(() if journal is None else journal.notes)),
-            pooled_figure(plan, transport, loader, found),
-            stopped=stopped,
+            (*plan.notes, *rounds.notes(self.done), *journal),
+            pooled_figure(plan, transport, loader, self.found),
+            stopped=self.stopped,
         )
         if is_writer(transport):
-            write_end(plan, observer, theta, summary, folder, transport)
+            write_end(model, plan.method.deviation(), summary, self.folder, world)
         if world.shared_folder:
             share(world)  # no process returns before the folder is whole
-        if journal is not None:
-            journal.delete()
-        say("finished", f"finished after {counted(done, 'round')}", round=done - 1)
-        return folder, summary, theta
+        if self.journal is not None:
+            self.journal.delete()
+        say("finished", f"finished after {counted(self.done, 'round')}", round=self.done - 1)
+        return self.folder, summary, theta
 
 
 def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseException] | None, *_: Any) -> None:
@@ -244,62 +312,3 @@ def _close(agents: Sequence[Node], journal: Journal | None, kind: type[BaseExcep
                 failed = failed or error
         if failed is not None:
             raise failed
-
-
-def _masks(plan: Plan, transport: Transport) -> tuple[dict[int, Masks], Attempts | None]:
-    """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
-    world, colluders = transport.world, plan.settings.colluders
-    if not isinstance(plan.method, SumMethod) or colluders is None:
-        return {}, None
-    shared = public_settings(plan.config, digests=not world.shared_folder)
-    masks = agree_on_masks(world, transport.owners, shared, colluders)
-    return masks, Attempts([i for i in plan.graph if i not in transport.away], colluders, fixed=not world.shared_folder)
-
-
-def _nodes(
-    plan: Plan, transport: Transport, folder: Path, journal: Journal | None, masks: Mapping[int, Masks]
-) -> list[Node]:
-    """Agents of this process, ascending."""
-    durable = not plan.simulation and transport.world.lasting
-    mine = len(transport.agents)
-    how = {"durable": durable, "kept": stay_open(mine), "alone": mine == 1}
-    files = {i: folder / run_folder.ledger_name(i, len(plan.graph)) for i in transport.agents}
-    resumed = plan.config.resume is not None
-    if resumed and plan.config.seeded:  # it is begun again
-        for file in files.values():
-            file.unlink(missing_ok=True)
-    alone = Journaled() if resumed and not plan.config.seeded else None  # of a method in one place, before any charge
-    since = {i: alone if journal is None else journal.since(i) for i in files}
-    nodes = list[Node]()
-    try:
-        for i, file in files.items():
-            ledger = Ledger(file, _header(plan, i), account=plan.accounts.get(i), since=since[i], **how)
-            streams = AgentStreams(i, plan.config.seed)
-            nodes.append(Node(i, Door(*plan.holders[i], plan.loss, ledger, streams, masks.get(i)), ledger))
-        return nodes
-    except FolderBehind:  # what was charged behind it nobody knows
-        for account in plan.accounts.values():
-            account.restore()
-        raise
-
-
-def _header(plan: Plan, agent: int) -> Header:
-    settings, weight = plan.settings, plan.agents[agent].weight
-    covered = plan.contracts[agent].covered
-    released = covered and plan.prologue.released and plan.data.preprocessing == "public-bounds"
-    taken = plan.prologue.taken
-    return Header.of(
-        plan.contracts[agent],
-        agent=agent,
-        neighbours=tuple(sorted(plan.graph[agent])),
-        records=plan.data.counts[agent],
-        algorithm=settings.algorithm,
-        loss=None if settings.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else settings.loss,
-        weight=None if weight == 1.0 else weight,
-        mode=plan.config.mode,
-        noise="seeded" if plan.config.seeded else "private",
-        preprocessing="private" if released else plan.data.preprocessing if covered else "data-dependent",
-        stages=plan.prologue.names,
-        encoding_from=None if taken is None else taken.digest,
-        admmnet=__version__,
-    )

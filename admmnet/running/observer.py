@@ -6,19 +6,19 @@ A measured round is one ``collect`` of a row an agent, and in simulations a seco
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
+from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.privacy.ledger.form import finite
 from admmnet.record.folder import MetricsFile, mean_of
 from admmnet.running.events import RoundEvent
+from admmnet.running.loading import Holders
 from admmnet.running.party import Party
-from admmnet.running.plan import Plan
-from admmnet.transport import Transport, edge, is_writer
+from admmnet.transport import Transport, edge
 from admmnet.types import Integers, Matrix, Vector
 
 Table = dict[str, Vector]
@@ -44,20 +44,24 @@ class Observer:
         Error and loss of the consensus, sums, and the largest gap.
     """
 
-    def __init__(self, plan: Plan, transport: Transport, party: Party, folder: Path, start: int) -> None:
-        self._plan, self._transport, self._party = plan, transport, party
-        self._blocks = transport.blocks[transport.world.rank]
-        self._shared, self._quiet = plan.method.verb == "reduce", plan.config.show == "end"
-        agents = len(plan.data.counts)
-        self.theta = np.zeros((agents, plan.method.size))
+    def __init__(
+        self,
+        transport: Transport,
+        party: Party,
+        data: Records,
+        holders: Holders,
+        file: MetricsFile | None,
+        *,
+        quiet: bool,
+    ) -> None:
+        self._transport, self._party, self._data, self._holders = transport, party, data, holders
+        self._file, self._quiet, self._shared = file, quiet, party.method.verb == "reduce"
+        self._simulation, agents = party.nodes[0].door.simulated, len(data.counts)
+        self.theta = np.zeros((agents, party.method.size))
         self.rows: Table = {name: np.full(agents, np.nan) for name in ("test_error", "consensus_gap", *LOSSES)}
         self.rows |= {"releases": np.zeros(agents), "bytes_sent": np.zeros(agents), "spent": np.full(agents, -1.0)}
         self.network: dict[str, float] = {}
         self._round, self._said = -1, self.theta
-        self._file = None
-        if is_writer(transport):
-            training = plan.simulation and not self._quiet
-            self._file = MetricsFile(folder / "metrics.csv", training=training, start=start)
 
     @property
     def heard(self) -> Matrix | None:
@@ -96,7 +100,7 @@ class Observer:
         if never.any():
             self.rows["test_error"][never] = self._errors(self.theta[never])
         consensus = theta[0] if self._shared else mean_of(self.theta)  # all that go on with a sum hold the same
-        if self._plan.simulation:
+        if self._simulation:
             self._collect(self._losses(theta, consensus))
             self.rows["consensus_gap"] = np.array([np.linalg.norm(row - consensus) for row in self.theta])
         self._sum_up(consensus)
@@ -104,7 +108,7 @@ class Observer:
 
     def _sum_up(self, consensus: Vector) -> None:
         """Figures of the network."""
-        rows, counts = self.rows, np.array([self._plan.data.counts[i] for i in range(len(self.theta))], dtype=float)
+        rows, counts = self.rows, np.array([self._data.counts[i] for i in range(len(self.theta))], dtype=float)
         losses = rows["consensus_loss"]
         there = ~np.isnan(losses)
         self.network = {
@@ -139,22 +143,21 @@ class Observer:
         """Test error of every model, shape (B, d): several a product where there are many, of equal ones once."""
         if len(theta) > 1 and bool((theta == theta[0]).all()):
             return np.repeat(self._errors(theta[:1]), len(theta))
-        data = self._plan.data
+        data = self._data
         rows = 1 if len(theta) < MANY else max(1, SCORES // max(1, len(data.y_test)))
         return np.concatenate([test_errors(data, theta[k : k + rows]) for k in range(0, len(theta), rows)])
 
     def _losses(self, theta: Matrix, consensus: Vector) -> Table:
         """Losses and objectives, eqs. (1), (61), of this process's agents at their own models and at the consensus."""
         found = {name: np.zeros(len(theta)) for name in LOSSES}
-        agents = self._party.agents
-        now = {**self._plan.agents, **dict(zip(agents.ids, agents.plans, strict=True))}
-        for block in self._blocks:
+        now = self._party.plans
+        for block in self._transport.blocks[self._transport.world.rank]:
             places, plans = [self._party.place[i] for i in block], [now[i] for i in block]
             weights, share, own = np.array([plan.weight for plan in plans]), plans[0].regularisation, theta[places]
-            holder, _ = self._plan.holders[block[0]]
+            holder, _ = self._holders[block[0]]
             assert isinstance(holder, SimulatedHolder)
             others = () if bool((own == consensus).all()) else (np.broadcast_to(consensus, own.shape),)
-            losses = holder.mean_losses(self._plan.method.loss, own, *others)
+            losses = holder.mean_losses(self._party.method.loss, own, *others)
             found["train_loss"][places], found["consensus_loss"][places] = losses[0], losses[-1]
             found["objective"][places] = weights * losses[0] + [0.5 * share * float(row @ row) for row in own]
             found["consensus_objective"][places] = weights * losses[-1] + 0.5 * share * float(consensus @ consensus)
@@ -172,7 +175,7 @@ class Observer:
             self.rows["test_error"][:] = self._errors(theta[:1])
         else:
             found = {"test_error": self._errors(theta[mine])}
-            if self._plan.simulation:
+            if self._simulation:
                 losses = self._losses(theta[mine], consensus)
                 found |= {name: losses[name] for name in ("train_loss", "consensus_loss")}
             self._collect(found)
@@ -182,16 +185,16 @@ class Observer:
         if self._quiet:
             self._write()
 
-    def event(self, round: int, *, measured: bool) -> RoundEvent:
-        """Return what the caller is told of a round; counts of agents elsewhere are those of the last measured one."""
+    def event(self, round: int, rounds: int, *, measured: bool) -> RoundEvent:
+        """What is told of a round of so many; counts of agents elsewhere are those of the last measured one."""
         if len(self._party.nodes) == len(self.theta):  # all are here
             self.rows |= self._counts()
         spent, own = self.rows["spent"], self.network if measured else {}
         return RoundEvent(
             round,
-            self._plan.rounds,
+            rounds,
             finite(float(own.get("test_error", np.nan))),
-            finite(float(own.get("train_loss", np.nan))) if self._plan.simulation else None,
+            finite(float(own.get("train_loss", np.nan))) if self._simulation else None,
             {i: float(value) for i, value in enumerate(spent) if 0.0 <= value < np.inf},
             {i: int(count) for i, count in enumerate(self.rows["releases"])},
             tuple(sorted(self._transport.away)),
@@ -206,11 +209,6 @@ class Observer:
         theta[silent] = 0.0  # who never spoke has released nothing
         found = standing(theta)
         return {int(i): min(float(found[i]), 1e300) for i in np.flatnonzero(found > far(theta.shape[1]))}
-
-    def close(self) -> None:
-        """Close metrics.csv."""
-        if self._file is not None:
-            self._file.close()
 
 
 def standing(rows: Matrix) -> Vector:

@@ -67,7 +67,7 @@ class Party:
     """
 
     def __init__(self, method: Method, plans: Mapping[int, AgentPlan], nodes: Sequence[Node]) -> None:
-        self.nodes, self.method = list(nodes), method
+        self.nodes, self.method, self._planned = list(nodes), method, plans
         self.place = {node.id: row for row, node in enumerate(self.nodes)}
         self.agents = method.agents({node.id: plans[node.id] for node in self.nodes})
         self.outgoing: Said | None = None
@@ -80,6 +80,11 @@ class Party:
     def ids(self) -> tuple[int, ...]:
         """Numbers of all its agents."""
         return tuple(self.place)
+
+    @property
+    def plans(self) -> dict[int, AgentPlan]:
+        """What each is planned to do: in the present start, else from the first round on."""
+        return {**self._planned, **dict(zip(self.agents.ids, self.agents.plans, strict=True))}
 
     def models(self) -> Matrix:
         """Models of all its agents, shape (B, size), made of released vectors."""

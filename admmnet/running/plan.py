@@ -33,12 +33,14 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import EVENTS, check, relation_of
 from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.form import Header
 from admmnet.running.accounts import check_gaussian, check_promise
 from admmnet.running.before import nominal_of, target_of
 from admmnet.running.loading import Holders
-from admmnet.solvers.losses import Loss, get_loss
+from admmnet.solvers.losses import LOSSES, Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import owned, share
+from admmnet.version import __version__
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -80,6 +82,28 @@ class Plan(Struct, frozen=True, dict=True):
         if issubclass(self.settings.chosen_method, SingleSite):
             return SINGLE_SITE_LOSSES[self.settings.loss]
         return get_loss(self.settings.loss, self.settings.loss_width)
+
+    def header(self, agent: int) -> Header:
+        """Header of the ledger of one of this process's agents."""
+        settings, weight, contract = self.settings, self.agents[agent].weight, self.contracts[agent]
+        released = contract.covered and self.prologue.released and self.data.preprocessing == "public-bounds"
+        how = "private" if released else self.data.preprocessing if contract.covered else "data-dependent"
+        taken = self.prologue.taken
+        return Header.of(
+            contract,
+            agent=agent,
+            neighbours=tuple(sorted(self.graph[agent])),
+            records=self.data.counts[agent],
+            algorithm=settings.algorithm,
+            loss=None if settings.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else settings.loss,
+            weight=None if weight == 1.0 else weight,
+            mode=self.config.mode,
+            noise="seeded" if self.config.seeded else "private",
+            preprocessing=how,
+            stages=self.prologue.names,
+            encoding_from=None if taken is None else taken.digest,
+            admmnet=__version__,
+        )
 
     def worst(self, agent: int) -> Totals | None:
         """Sum of all that one of this process's agents is planned to charge; None without a budget."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +15,13 @@ from admmnet.data.loading import ENCODING
 from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.files import write_whole
 from admmnet.forms import encode
+from admmnet.holder.holder import Holder
 from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
+from admmnet.methods.encoding_rule import Prologue
 from admmnet.record.encoding import Found, found_in, read_found, write_found
-from admmnet.running.journal import Journal
 from admmnet.running.party import Party
-from admmnet.running.plan import Plan
-from admmnet.running.rounds import Attempts, Rounds
-from admmnet.running.starts import HostJournal
-from admmnet.transport import Transport, World, is_writer
+from admmnet.running.rounds import Rounds
+from admmnet.transport import World, is_writer
 from admmnet.transport.collective import share
 
 _LOST = (
@@ -32,11 +32,10 @@ _LOST = (
 
 
 def run_prologue(
-    plan: Plan,
-    transport: Transport,
-    party: Party,
-    attempts: Attempts | None,
-    journal: Journal | None,
+    prologue: Prologue,
+    data: Records,
+    holders: Collection[Holder],
+    rounds: Rounds,
     folder: Path,
     known: tuple[Found, set[int], list[str]],
 ) -> tuple[Records, Found, tuple[str, ...]]:
@@ -46,17 +45,15 @@ def run_prologue(
     run that goes on charges none again: answers are repeated (docs/proofs.md, Theorem 30). RunError if agents were
     given different totals.
     """
-    written = plan.prologue.encoding is not None or plan.prologue.released
-    if plan.data.encoding is not None and not written and is_writer(transport):
-        write_whole({folder / ENCODING: encode(plan.data.encoding, indent=2)})
+    writer, host = is_writer(rounds.transport), rounds.host
+    written = prologue.encoding is not None or prologue.released
+    if data.encoding is not None and not written and writer:
+        write_whole({folder / ENCODING: encode(data.encoding, indent=2)})
     found, lost, names = known
-    host: HostJournal | None = (
-        None if journal is None or transport.world.start is None else transport.world.start.journal
-    )
-    encoded, holders = found.encoding is None, {id(holder): holder for holder, _ in plan.holders.values()}.values()
-    if found and not plan.prologue.stages and is_writer(transport):
-        write_found(folder, plan.data.encoding, found)
-    stages = plan.prologue.stages[len(found.stages) :]
+    encoded, taken = found.encoding is None, bool(found) and not prologue.stages
+    if taken and writer:
+        write_found(folder, data.encoding, found)
+    stages = prologue.stages[len(found.stages) :]
     for stage in stages:
         if isinstance(stage, WhitenStage) and not encoded:
             assert found.encoding is not None
@@ -64,16 +61,16 @@ def run_prologue(
                 holder.encode(found.encoding)
             encoded = True
         if stage.number not in lost:
-            found = _asked(plan, stage, found, transport, party, attempts, journal)
+            found = _asked(stage, found, rounds)
         else:
             found = replace(found, stages=(*found.stages, stage.name))
             names.append(stage.name)
-        if is_writer(transport):
-            write_found(folder, plan.data.encoding, found)
+        if writer:
+            write_found(folder, data.encoding, found)
         if host is not None:
             host.measured(stage.number, found.text, names)
-    if stages or (found and not plan.prologue.stages):
-        _same(transport.world, found)
+    if stages or taken:
+        _same(rounds.transport.world, found)
     if host is not None:
         host.measured(-1, found.text, names)
     for holder in holders:
@@ -82,31 +79,27 @@ def run_prologue(
             holder.encode(found.encoding)
         if found.whitening is not None:
             holder.whiten(found.whitening, found.source)
-    shards = {i: (found.rows(X), y) for i, (X, y) in plan.data.shards.items()}  # others' that this process has read
-    data = dataclasses.replace(plan.data, shards=shards, X_test=found.rows(plan.data.X_test))
+    shards = {i: (found.rows(X), y) for i, (X, y) in data.shards.items()}  # others' that this process has read
+    data = dataclasses.replace(data, shards=shards, X_test=found.rows(data.X_test))
     return data, found, tuple(_LOST.format(name=name) for name in names)
 
 
-def known_before(
-    plan: Plan, transport: Transport, journal: Journal | None, folder: Path
-) -> tuple[Found, set[int], list[str]]:
+def known_before(prologue: Prologue, rounds: Rounds, folder: Path) -> tuple[Found, set[int], list[str]]:
     """What an earlier start has found, stages that are not asked again, as somebody's answer is not there, and names.
 
     Those are of stages that were lost then.
 
     Agents of one folder ask all stages again, and are told the same. RequestError if the folder lacks what was found.
     """
-    new, start, taken = Found(plan.prologue.encoding), transport.world.start, plan.prologue.taken
+    new, taken, world, journal = Found(prologue.encoding), prologue.taken, rounds.transport.world, rounds.journal
     if taken is not None:
         new = replace(new, whitening=taken.whitening, source=taken.source, encoding_from=taken.digest)
-    lost = {stage.number for stage in plan.prologue.stages if journal is not None and stage.number in journal.void}
-    host: HostJournal | None = None if start is None or plan.config.seeded else start.journal
-    if start is None or host is None:
+    lost = {stage.number for stage in prologue.stages if journal is not None and stage.number in journal.void}
+    start, host = world.start, rounds.host
+    if start is None or host is None or (start.rule == "go on" and start.changed is None):
         return new, lost, []
     if start.changed is not None and start.round <= 0:  # sums there need all
-        return new, {stage.number for stage in plan.prologue.stages}, []
-    if start.rule == "go on" and start.changed is None:
-        return new, lost, []
+        return new, {stage.number for stage in prologue.stages}, []
     known = host.known_before(start.round)
     if start.round < 0 and not known.text:
         return new, lost, []
@@ -122,7 +115,7 @@ def known_before(
             f"{folder / ENCODING} is not the one that the journal knows of: put back the file that the interrupted run "
             "wrote, or run anew"
         )
-    digests = [said for said in share(transport.world, here.digest, "found") if said is not None]
+    digests = [said for said in share(world, here.digest, "found") if said is not None]
     if here.digest != max(digests, key=digests.count):
         raise RunError("the others go on with another encoding than this agent has: it can but take their end")
     return here, lost, known.lost
@@ -137,23 +130,15 @@ def _same(world: World, found: Found) -> None:
         world.blame(wrong, text, RunError)
 
 
-def _asked(
-    plan: Plan,
-    stage: Stage,
-    found: Found,
-    transport: Transport,
-    party: Party,
-    attempts: Attempts | None,
-    journal: Journal | None,
-) -> Found:
+def _asked(stage: Stage, found: Found, rounds: Rounds) -> Found:
     """Ask a stage of all agents; what it says is in what is found."""
-    over = (*found.stages, stage.name)
+    over, party = (*found.stages, stage.name), rounds.party
     if isinstance(stage, ShapeStage) and found.encoding is not None:  # of columns that have bounds by now
         stage = ShapeStage(stage.settings, stage.facts, stage.share, found.encoding, stage.fallback)
         if not stage.which:
             return replace(found, stages=over)
-    asked = Party(stage, {i: stage.plan(i, None) for i in plan.agents}, party.nodes)
-    Rounds(replace(plan, method=stage), transport, asked, attempts, journal).run(stage.number)
+    asked = Party(stage, {i: stage.plan(i, None) for i in party.ids}, party.nodes)
+    Rounds(rounds.transport, asked, rounds.faults, rounds.attempts, rounds.journal).run(stage.number)
     party.sent += asked.sent
     party.numbers += asked.numbers
     if isinstance(stage, WhitenStage):

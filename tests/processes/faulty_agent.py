@@ -220,7 +220,7 @@ def log(own: str, folder: Path) -> None:
 
 def fix_noise() -> None:
     def run(real: Callable[..., Any], own: Rounds, round: int, **how: bool) -> Any:
-        for node in own._party.nodes:
+        for node in own.party.nodes:
             node.door._secret.streams = AgentStreams(node.id, 100 + round)
         return real(own, round, **how)
 

@@ -50,9 +50,9 @@ def test_a_changed_start_begins_with_duals_that_sum_to_zero(
 
     def watched(self: Rounds, round: int) -> bool:
         found = real(self, round)
-        assert self._faults is not None
-        agents = self._party.agents
-        here = np.array([self._faults.members(round)[i] for i in agents.ids])
+        assert self.faults is not None
+        agents = self.party.agents
+        here = np.array([self.faults.members(round)[i] for i in agents.ids])
         np.testing.assert_allclose(agents.dual[here].sum(axis=0), 0.0, atol=1e-12)
         edges = [(i, j) for i, around in zip(agents.ids, agents.edges.around, strict=True) for j in around]
         back, there = [edges.index((j, i)) for i, j in edges], here[agents.edges.owner]

@@ -168,10 +168,10 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
         tail.add(round, vectors[round, :1], observer.heard)
     monkeypatch.setattr(edge, "collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
     monkeypatch.setattr(Observer, "judge", lambda *words: None)
-    settings, method = RunConfig(answer="tail"), SimpleNamespace(verb="exchange")
-    plan: Any = SimpleNamespace(settings=settings, graph=Graph(2, [(0, 1)]), method=method)
-    nobody: Any = None
-    found = answer(plan, observer._transport, observer, tail, nobody, 6)
+    observer._transport.graph = Graph(2, [(0, 1)])
+    party = SimpleNamespace(method=SimpleNamespace(verb="exchange"))
+    rounds: Any = SimpleNamespace(transport=observer._transport, party=party)
+    found = answer("tail", rounds, observer, tail, 6)
     np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)
     observer._transport.away = {}
     assert observer.heard is None
@@ -211,7 +211,7 @@ def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tu
     method = Fixed(RunConfig().sections.method, Facts(graph, {}, theta.shape[1], {}))
     nothing: Any = None
     party = Party(method, dict.fromkeys(sorted(graph), AgentPlan()), [Node(i, nothing, nothing) for i in sorted(graph)])
-    found, numbers = average(World().connect(graph), graph, party, 0)
+    found, numbers = average(World().connect(graph), party, 0)
     return found, numbers.tolist()
 
 

@@ -110,14 +110,14 @@ def known_before(prologue: Prologue, rounds: Rounds, folder: Path) -> tuple[Foun
         raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
     if start.round < 0:
         return kept, lost, known.lost
-    if here.text != kept.text:
+    digests = [said for said in share(world, here.digest, "found") if said is not None]
+    if here.digest != max(digests, key=digests.count):
+        if here.text == kept.text:
+            raise RunError("the others go on with another encoding than this agent has: it can but take their end")
         raise RequestError(
             f"{folder / ENCODING} is not the one that the journal knows of: put back the file that the interrupted run "
             "wrote, or run anew"
         )
-    digests = [said for said in share(world, here.digest, "found") if said is not None]
-    if here.digest != max(digests, key=digests.count):
-        raise RunError("the others go on with another encoding than this agent has: it can but take their end")
     return here, lost, known.lost
 
 

@@ -197,8 +197,9 @@ class HostJournal(Journal):
     # rounds
 
     def measured(self, stage: int, text: str, lost: list[str]) -> None:
-        """Write down what is known of the records once a stage is over."""
-        if not self._seeded and (not self._measured or self._measured[-1].stage < stage):
+        """Write down what is known of the records once a stage is over; it may be less than in an earlier start."""
+        last = self._measured[-1] if self._measured else Measured(NEVER, "")
+        if not self._seeded and (last.stage < stage or (last.stage == stage and last.text != text)):
             self.write(Measured(stage, text, lost))
 
     def known_before(self, stage: int) -> Measured:

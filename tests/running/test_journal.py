@@ -80,12 +80,12 @@ def test_starts_are_remembered(journal: Opener, tmp_path: Path) -> None:
     assert not (tmp_path / JOURNAL).stat().st_mode & 0o077
 
 
-def test_what_a_stage_has_told_is_written_once(journal: Opener, tmp_path: Path) -> None:
+def test_what_a_stage_has_told_last_is_known(journal: Opener, tmp_path: Path) -> None:
     own = three_starts(journal(tmp_path))
-    for stage, text in ((-3, "first"), (-3, "again"), (-2, "second")):
+    for stage, text in ((-3, "first"), (-3, "lost"), (-2, "second"), (-3, "first")):
         own.measured(stage, text, [])
     known = [journal(tmp_path).known_before(stage).text for stage in (-3, -2, -1, 5)]
-    assert known == ["", "first", "second", "second"]
+    assert known == ["", "lost", "second", "second"]
 
 
 def test_what_a_start_changes(journal: Opener, tmp_path: Path) -> None:

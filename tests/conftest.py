@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,14 @@ from tests.real_sets import ENVIRONMENT
 NIGHTLY = "ADMMNET_NIGHTLY"
 LONG = Path(__file__).with_name("nightly.txt").read_text(encoding="utf-8").split("\n")[:-1]
 """Long cases whose like every change tries: left to the night, where the variable is set (launch/nightly.sh)."""
+
+
+gc.disable()  # while tests are collected: they all stay
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,10 +20,14 @@ class AdmmnetError(Exception):
     shared = False
     """Whether every process of the run raises it, so that one of them reports it."""
 
+    def __init__(self, *said: object, public: str | None = None) -> None:
+        super().__init__(*said)
+        self._public = public
+
     @property
     def public(self) -> str:
         """The message without what was read from records: all that another process, or a private run, shows."""
-        return str(self)
+        return str(self) if self._public is None else self._public
 
     def of_all(self) -> Self:
         """Say that every process of the run raises it."""
@@ -94,22 +98,6 @@ class DataError(RequestError):
         return f"{self.file or 'a file of records'} {self.reason}: {more} the machine that holds the file"
 
 
-class UnfitRecords(RequestError):
-    """Records of an agent that no theorem covers (exit code 2); ``public`` does not say why."""
-
-    def __init__(self, who: str, why: str) -> None:
-        super().__init__(f"the records of {who} cannot be used: {why}")
-        self._who = who
-
-    @property
-    def public(self) -> str:
-        """Who does not start."""
-        return (
-            f"{self._who} cannot start: its records do not fit the proofs; their owner sees why with "
-            "admmnet.holder.Holder(X, y), or with `admmnet data check FILE`"
-        )
-
-
 class RunError(AdmmnetError):
     """The run failed: an agent died, a solve missed its certificate (exit code 3)."""
 
@@ -121,12 +109,7 @@ class StartEnded(RunError):
 
 
 class CertificateError(RunError):
-    """A solve missed its certificate; the figures in the message depend on the records."""
-
-    @property
-    def public(self) -> str:
-        """No figure."""
-        return "a solve missed its certificate"
+    """A solve missed its certificate; the figures in the message depend on the records, ``public`` has none."""
 
 
 class BudgetError(AdmmnetError):

@@ -1,10 +1,11 @@
 """Commands, flags, keys and values that were there before, and what to do instead (docs/changelog.md)."""
 
-GONE = {
+from itertools import product
+
+_ROWS = {
     "launch": "start again by the same command, with --resume auto: a service manager, Slurm's --requeue, or a loop",
     "adopt": "start the agent again by the same command: the relay gives it the end",
-    "rotate": "make a new network with `admmnet network init`: folders of earlier runs still verify",
-    "revoke": "make a new network with `admmnet network init`: folders of earlier runs still verify",
+    "rotate|revoke": "make a new network with `admmnet network init`: folders of earlier runs still verify",
     "sign": "ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "key": "ssh-keygen makes keys: ssh-keygen -Y sign -n admmnet -f KEY manifest.json",
     "show": "`admmnet data check NAME|FILE`, or `admmnet data check --run DIR`",
@@ -12,34 +13,17 @@ GONE = {
     "clean": "declare decimal, thousands and missing in the schema: `admmnet data check` names the cells that remain",
     "rehearse": "a run checks its method before it connects; try it with `admmnet run --simulate --rounds 3`",
     "--no-cache": "leave it out: sets are read from their files every time",
-    "--restarts": "start again by the same command, with --resume auto",
+    "--restarts|--alive": "start again by the same command, with --resume auto",
     "--checkpoint-every": "leave it out: a run without a seed keeps a journal, one with a seed is begun again",
-    "--alive": "start again by the same command, with --resume auto",
-    "--delay": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
-    "--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
+    "--delay|--straggle": "no method waits for a clock: multiply the rounds of metrics.csv by a delay",
     "--drop-burst": "--drop loses messages one by one",
     "--gate-radius": "the gates ask the gradient at a point, not a ball around it",
     "--aggregate": "`far_from_others` of summary.json names far vectors: leave their agents out of the next run",
-    **dict.fromkeys(
-        (
-            f"{command} {flag}"
-            for command in ("evaluate", "predict")
-            for flag in ("--config", "--schema", "--features", "--no-intercept", "--positive")
-        ),
-        "new rows are read as those of the run; give their columns the names that they had there",
+    "evaluate|predict --config|--schema|--features|--no-intercept|--positive": (
+        "new rows are read as those of the run; give their columns the names that they had there"
     ),
-    **dict.fromkeys(
-        (f"--data {name}" for name in ("skin", "ijcnn1", "covtype", "rcv1", "phishing:uci")),
-        "name its file, which is read as any other",
-    ),
-    **dict.fromkeys(
-        (
-            f"{command} {flag}"
-            for command in ("run", "agent")
-            for flag in ("--quorum", "--strikes", "--regroup-deadline")
-        ),
-        "give it to `admmnet relay`",
-    ),
+    "--data skin|ijcnn1|covtype|rcv1|phishing:uci": "name its file, which is read as any other",
+    "run|agent --quorum|--strikes|--regroup-deadline": "give it to `admmnet relay`",
     "audit gossip": "a test holds the theorem, and `admmnet ledger network RUN` tells what a run's messages say",
     "--answer gossip": "--answer average gives every agent the exact mean",
     "--bug": "the tests plant bugs, and audits find them: tests/auditing/test_mechanisms.py",
@@ -47,12 +31,16 @@ GONE = {
     "--give-up": "an agent waits for the relay, and for others after a fault, for an hour",
     "--plain": "lines to the relay are always encrypted",
     "--receipts": "take hosts of their own: an agent keeps the words of others (`admmnet agent`)",
-    "--hosts": "give the relay's address: --relay HOST:PORT; all agents dial it",
+    "--hosts|--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
     "network --plot": "`admmnet ledger network RUN --json` has every pair with its distance",
     "reproduce --simulate": "leave it out: sets of the data folder count as public",
     "--ipums-brazil": "put the extract into the data folder, as DIR/ipums/brazil.csv",
     "--ipums-us": "put the extract into the data folder, as DIR/ipums/us.csv",
-    "--port": "give the relay's address: --relay HOST:PORT; all agents dial it",
+}
+GONE = {
+    " ".join(one): instead
+    for words, instead in _ROWS.items()
+    for one in product(*(part.split("|") for part in words.split()))
 }
 
 

@@ -43,8 +43,8 @@ COMMANDS = {
 
 
 _MODULES = {
-    **{"account": "ledger", "audit": "compare", "baseline": "calibrate", "evaluate": "model", "plot": "report"},
-    **{"predict": "model", "relay": "network", "reproduce": "compare", "topology": "network"},
+    **{"account": "ledger", "agent": "again", "audit": "compare", "baseline": "calibrate", "evaluate": "model"},
+    **{"plot": "report", "predict": "model", "relay": "network", "reproduce": "compare", "topology": "network"},
 }
 """Modules of commands that are in no module of their own name."""
 

@@ -1,4 +1,4 @@
-"""One agent in one process: over hosts each start of its run but the last has ended by a fault (docs/protocol.md)."""
+"""admmnet agent: over hosts each start of its run but the last has ended by a fault (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import click
 
-from admmnet.cli.flags import asked, talks, telling
+from admmnet.cli.flags import asked, event_flags, explain_flag, output_flags, talks, telling
 from admmnet.cli.progress import Progress
-from admmnet.cli.settings import DEFAULTS, given_in, leave, refuse_beside_resume, tell
+from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, refuse_beside_resume, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
@@ -47,7 +47,20 @@ from admmnet.transport.zmq.member import Finished, Member, OlderCopy, RunEnded
 from admmnet.transport.zmq.wire import End
 
 
-def run_agent(
+@click.command(cls=SettingsCommand)
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@click.option("--id", "number", required=True, metavar="I|NAME", help="number or name of the agent")
+@click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
+@click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
+@output_flags
+@event_flags
+@explain_flag
+@click.option(
+    "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
+)
+@click.option("--report", type=int, hidden=True, help="line for progress")
+@click.option("--answered", is_flag=True, hidden=True, help="the starter answers every round")
+def agent(
     config: str | None,
     number: str,
     network_file: str,
@@ -57,7 +70,12 @@ def run_agent(
     answered: bool,
     **flags: Any,
 ) -> None:
-    """Run an agent, as its command says: by itself, or as a process of the one that started all of them."""
+    """Run agent I of a network by itself; the others run in processes of their own, here or elsewhere.
+
+    The graph comes from the network file (`admmnet network init` makes one), all other settings are those of
+    `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
+    of its own.
+    """
     out, resume = flags["out"], flags["resume"]
     if resume == AUTO and out is not None and (Path(out) / SUMMARY).exists():
         if talks():
@@ -224,47 +242,26 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
     """
     if flags.get("transport") is not None:
         raise RequestError("--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ")
-    given = given_in(flags)
-    if config is None and "resume" in given and given["resume"] != AUTO:
-        resumed = _resumed(given, network)
-        return resumed, resumed
+    given, remedy = given_in(flags), "leave it out, the graph comes from the network file"
     asked = {**({} if config is None else read_values(Path(config))), **given}
+    given, settings = given | {"transport": "zmq"}, None
+    if config is None and given.get("resume", AUTO) != AUTO:
+        settings = resumed_config(given["resume"], given)
+        asked, remedy = settings.flat, f"give the network file that the run in {given['resume']} began with"
     if asked.get("transport", "auto") not in ("auto", "zmq"):
         raise RequestError(f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out")
     own: dict[str, Any] = {"agents": len(network.peers)}
-    if asked.get("topology_schedule") is None:
-        own |= {"topology": network.topology, "topology_seed": _graph_seed(network)}
+    if asked.get("topology_schedule") is None:  # a graph that no seed decides has 0
+        seed = network.topology_seed if is_random(network.topology) else 0
+        own |= {"topology": network.topology, "topology_seed": seed}
     for name, value in own.items():
         if asked.get(name, value) != value:
-            flag = "--" + name.replace("_", "-")
-            raise RequestError(
-                f"{name} = {asked[name]!r}, but the network file says {value!r}: leave {flag} out, the graph comes "
-                "from the network file"
-            )
-    asked_for = settings = load_config(config, given | own | {"transport": "zmq"}, DEFAULTS)
-    if settings.resume == AUTO:
-        settings = resuming(settings)
+            raise RequestError(f"{name} = {asked[name]!r}, but the network file says {value!r}: {remedy}")
+    asked_for = settings or load_config(config, given | own, DEFAULTS)
+    settings = resuming(asked_for) if asked_for.resume == AUTO else asked_for
     if settings.baseline:
         raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
     return asked_for, settings
-
-
-def _graph_seed(network: Network) -> int:
-    """Seed of the graph as a run's settings have it: 0 where none decides the graph."""
-    return network.topology_seed if is_random(network.topology) else 0
-
-
-def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
-    """Settings of an agent that goes on: those in its run folder."""
-    settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
-    own = (network.topology, _graph_seed(network), len(network.peers))
-    theirs = (settings.topology, settings.topology_seed, settings.agents)
-    if settings.topology_schedule is None and theirs != own:
-        raise RequestError(
-            f"the run in {given['resume']} is of {theirs[0]} with {theirs[2]} agents, the network file of "
-            f"{own[0]} with {own[2]}: give the network file that it began with"
-        )
-    return settings
 
 
 def open_agent(

@@ -19,7 +19,7 @@ from admmnet.data.loading import SPARSE, load_each
 from admmnet.data.records import LEFT_OUT, TargetRange, arrays_of, in_words
 from admmnet.data.settings import form_of
 from admmnet.data.sources import declared
-from admmnet.errors import RequestError, UnfitRecords
+from admmnet.errors import RequestError
 from admmnet.holder.encoding import RawRows
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.settings import MethodSettings
@@ -123,7 +123,11 @@ def held(
             )
         except RequestError as error:
             who = f"agent {block[0]}" if len(block) == 1 else f"agents {block[0]} to {block[-1]}"
-            raise UnfitRecords(who, str(error)) from None
+            public = (
+                f"{who} cannot start: its records do not fit the proofs; their owner sees why with "
+                "admmnet.holder.Holder(X, y), or with `admmnet data check FILE`"
+            )
+            raise RequestError(f"the records of {who} cannot be used: {error}", public=public) from None
         found |= {i: (holder, place) for place, i in enumerate(block)}
     return found
 

@@ -102,7 +102,8 @@ class LocalSolver(AnySolver):
         if found is None:
             raise CertificateError(
                 f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
-                f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
+                f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}",
+                public="a solve missed its certificate",
             )
         self.theta, self.data, self.rms = found.theta.copy(), None, 0.0
         if self.learnt is not None:

@@ -11,14 +11,16 @@ import click
 
 from admmnet.cli.flags import explain_flag, json_flag, notes, output_flags, show, talks
 from admmnet.cli.run import train
-from admmnet.cli.settings import SettingsCommand, settings_of
+from admmnet.cli.settings import SettingsCommand, given_in, setting_flags, settings_of
 from admmnet.config.run_config import RunConfig, known_settings, with_delta
 from admmnet.config.toml import saved_algorithm
 from admmnet.errors import RequestError
+from admmnet.experiments.parsing import listed
 from admmnet.methods import METHODS, single_sites
 from admmnet.methods.sample_complexity import Goal, needed
 from admmnet.record.format import epsilon
 from admmnet.registry import meant
+from admmnet.settings import settings_in
 from admmnet.transport import World
 
 if TYPE_CHECKING:
@@ -35,35 +37,9 @@ BUILT_IN_TRAINING = 35_000
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option("--records", metavar="N[,N...]", help="records of every agent, or of each (default: 35,000 over all)")
-@click.option(
-    "--sample-complexity",
-    type=click.FloatRange(0.0, min_open=True),
-    metavar="A",
-    help="of pp-admm as published: records that its paper's Theorems 3.4 and 3.5 need for excess loss A",
-)
-@click.option(
-    "--reference-norm",
-    type=click.FloatRange(0.0, min_open=True),
-    default=1.0,
-    metavar="R",
-    help="there: norm of the reference classifier (1)",
-)
-@click.option(
-    "--failure",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.05,
-    metavar="XI",
-    help="there: probability that Theorem 3.4 fails (0.05); Theorem 3.5 three times",
-)
+@setting_flags(*settings_in(Goal), section=Goal)
 @json_flag
-def calibrate(
-    config: str | None,
-    records: str | None,
-    sample_complexity: float | None,
-    reference_norm: float,
-    failure: float,
-    **flags: Any,
-) -> None:
+def calibrate(config: str | None, records: str | None, **flags: Any) -> None:
     """Print the noise of a run and what each part of its budget buys.
 
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
@@ -75,6 +51,7 @@ def calibrate(
     from admmnet.running.graphs import located
     from admmnet.running.plan import decide
 
+    goal, asked = Goal(**given_in({name: flags.pop(name) for name in settings_in(Goal)})), None
     run = settings_of(config, flags)
     if run.baseline:
         raise RequestError(
@@ -82,10 +59,18 @@ def calibrate(
             "prints its noise and cost"
         )
     settings = fixed(run.sections.method)
-    asked = None
-    if sample_complexity is not None:
-        asked = _asked(settings, Goal(sample_complexity, reference_norm, failure))
-    sizes = [] if records is None else _sizes(records)
+    if goal.sample_complexity is not None:
+        asked = {"accuracy": goal.sample_complexity, "norm": goal.reference_norm, "failure": goal.failure}
+        if (settings.algorithm, settings.method) != ("pp-admm", "published"):
+            raise RequestError(
+                "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and "
+                "3.5 speak of that form alone"
+            )
+    sizes = [] if records is None else [int(n) if n.isdecimal() else 0 for n in listed(records)]
+    if 0 in sizes:
+        raise RequestError(
+            f"--records {records!r} is not allowed: it must be whole numbers, at least 1, as 7000 or 700,900"
+        )
     if run.agents is None and run.topology is None and len(sizes) > 1:
         run = run.changed(agents=len(sizes))
     _, graph = located(run, World())
@@ -102,30 +87,6 @@ def calibrate(
         notes("the account is not read: this is the noise of a first run")
     facts = _facts(method, plans, contracts, asked)
     show(facts, *_said(facts, method.settings, contracts, asked))
-
-
-def _asked(settings: MethodSettings, asked: Goal) -> Goal:
-    if (settings.algorithm, settings.method) != ("pp-admm", "published"):
-        raise RequestError(
-            "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and 3.5 "
-            "speak of that form alone"
-        )
-    for name, value in zip(("--sample-complexity", "--reference-norm", "--failure"), asked, strict=True):
-        if not math.isfinite(value):  # a range lets nan pass
-            raise RequestError(f"{name} {value} is not allowed: it must be a finite number")
-    return asked
-
-
-def _sizes(text: str) -> list[int]:
-    try:
-        sizes = [int(part) for part in text.split(",")]
-    except ValueError:
-        sizes = [0]
-    if min(sizes) < 1:
-        raise RequestError(
-            f"--records {text!r} is not allowed: it must be whole numbers, at least 1, as 7000 or 700,900"
-        )
-    return sizes
 
 
 MINIMISERS = ("objective-perturbation", "gamma-norm")
@@ -189,7 +150,7 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
 
 
 def _facts(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Goal | None
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: dict[str, float] | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
     from msgspec import to_builtins
@@ -215,16 +176,14 @@ def _facts(
                 "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
                 "convexity": plan.convexity,
                 "proximal": plan.proximal,
-                "sigma1": getattr(noise, "sigma1", None),
-                "rate": getattr(noise, "rate", None),
-                "sigma2": getattr(noise, "sigma2", None),
+                **{name: getattr(noise, name, None) for name in ("sigma1", "rate", "sigma2")},
                 "charges": charges_of(plan, config, budget.delta),
                 "worst_case": to_builtins(total_line(worst, contract)),
             }
         )
         if asked is not None:
-            found = needed(asked, method.beta, noise.sigma1, noise.sigma2, method.facts.width)
-            agents[-1]["sample_complexity"] = asked._asdict() | found._asdict()
+            found = needed(*asked.values(), method.beta, noise.sigma1, noise.sigma2, method.facts.width)
+            agents[-1]["sample_complexity"] = asked | found._asdict()
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -236,7 +195,7 @@ def _facts(
 
 
 def _said(
-    facts: Mapping[str, Any], config: MethodSettings, contracts: Mapping[int, Contract], asked: Goal | None
+    facts: Mapping[str, Any], config: MethodSettings, contracts: Mapping[int, Contract], asked: dict[str, float] | None
 ) -> Iterator[str]:
     """Sentences on what the figures hold for."""
     if not config.budgeted:
@@ -259,22 +218,13 @@ def _said(
         yield "V is a constant that the paper leaves open; its a and Delta are taken to be 0"
 
 
-_WORDS = {
-    "epsilon": "budget epsilon",
-    "delta": "budget delta; auto: 0.1 over the records, at most 1e-5",
-    "regularisation": "weight lambda of ||theta||^2/2; auto: 1e-4, 1e-5 for hinge",
-    "measure_every": "epochs between lines of metrics.csv",
-}
-"""Help where that of `run` speaks of a network."""
-
-
 @click.command(
     cls=SettingsCommand,
     methods=single_sites,
     named=lambda args: [word for word in args if not word.startswith("-") and word in METHODS][:1],
     more="baseline NAME",
     hidden=["algorithm", *(name for name, own in known_settings().items() if own.scope)],
-    changes={name: {"help": words} for name, words in _WORDS.items()} | {"loss": {"metavar": "logistic|hinge|squared"}},
+    changes={"loss": {"metavar": "logistic|hinge|squared"}},
 )
 @click.argument("name", metavar="NAME")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")

@@ -126,35 +126,22 @@ def _alike(rows: Sequence[Mapping[str, Any]]) -> list[tuple[list[Any], dict[str,
     return list(found.values())
 
 
-@contextmanager
-def written(out: Path) -> Iterator[Path]:
-    """A draft that becomes the file when it is whole; RequestError if that cannot be."""
-    with refusing(f"write {out}"), drafted(out) as draft:
-        yield draft
-
-
 def put(text: str, out: Path | None) -> bool:
-    """Write a text to a file, or to standard output without one; return whether there is a file."""
+    """Write a text to a file, or to standard output without one; return whether there is a file, which is whole."""
     if out is None:
         sys.stdout.write(text)
-    else:
-        with written(out) as draft:
-            draft.write_bytes(text.encode())
-    return out is not None
-
-
-_EVENTS: dict[str, dict[str, Any]] = {
-    "log": {"metavar": "FILE|-", "help": "append events as lines of JSON; -: standard output"},
-    "log-level": {"type": click.Choice(LEVELS), "default": "info", "help": "least level of these events"},
-    "metrics": {"metavar": "[HOST:]PORT", "help": "serve /metrics and /health (HOST: 127.0.0.1)"},
-}
+        return False
+    with refusing(f"write {out}"), drafted(out) as draft:
+        draft.write_bytes(text.encode("utf-8", "backslashreplace"))
+    return True
 
 
 def event_flags(function: Command) -> Command:
     """Give a command the flags that say where its events go: ``telling`` reads them."""
-    for name, words in reversed(_EVENTS.items()):
-        function = kept_flag(f"--{name}", **words)(function)
-    return function
+    metrics = kept_flag("--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)")
+    level = kept_flag("--log-level", type=click.Choice(LEVELS), default="info", help="least level of these events")
+    log = kept_flag("--log", metavar="FILE|-", help="append events as lines of JSON; -: standard output")
+    return log(level(metrics(function)))
 
 
 @contextmanager

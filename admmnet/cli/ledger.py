@@ -56,9 +56,8 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None) -> Non
 
     found = read_run(run)
     accounts = _accounts(found, agent)
-    entries = [_entry_of(own, delta) for own in accounts]
-    every = [{"events": [line for _, _, line in own.events]} if events else {} for own in accounts]
-    if told_as_json([entry | more for entry, more in zip(entries, every, strict=True)]):
+    entries = [_entry_of(own, delta, events=events) for own in accounts]
+    if told_as_json(entries):
         return
     lines(verdict_of(found).lines()[0])
     for account in accounts if events else ():
@@ -66,7 +65,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None) -> Non
     _print_accounts(entries)
 
 
-def _entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
+def _entry_of(account: VerifiedLedger, delta: float | None = None, *, events: bool = False) -> dict[str, Any]:
     """What is shown of a ledger or account, at its budget's delta or another."""
     begins = [start.events for start in account.starts]
     return {
@@ -77,17 +76,18 @@ def _entry_of(account: VerifiedLedger, delta: float | None) -> dict[str, Any]:
         "total": account.total(delta),
         "finished": account.finished,
         **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
+        **({"events": [line for _, _, line in account.events]} if events else {}),
     }
 
 
-def _print_accounts(entries: Sequence[Mapping[str, Any]], *, runs: bool = False) -> None:
+def _print_accounts(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print one row a ledger, or one a lasting account of several runs, of what ``--json`` prints of each."""
     from admmnet.report.columns import explained, print_table
 
     rows = []
     for entry in entries:
         header, total = entry["header"], entry["total"]
-        state = counted(entry["runs"], "run") if runs else "finished" if entry["finished"] else "unfinished"
+        state = "finished" if entry["finished"] else "unfinished"
         rows.append(
             {
                 "agent": header["agent"],
@@ -98,7 +98,7 @@ def _print_accounts(entries: Sequence[Mapping[str, Any]], *, runs: bool = False)
                 "eps published": total["epsilon_published"],
                 "budget": header["budget"]["epsilon"],
                 "delta": entry["delta"],
-                "state": state,
+                "state": counted(entry["runs"], "run") if "runs" in entry else state,
             }
         )
     shown = print_table("ledgers", rows)
@@ -205,22 +205,18 @@ def network(run: Path, colluders: int, observers: str) -> None:
     found, mode = network_of(read), None if read.faults else verdict_of(read).mode
     if journals(run) and not isinstance(found, str):  # its hashes betray what the figures leave out
         found = f"a journal lies in {run}, which tells more: the run's command with --resume auto deletes it"
-    told = None if isinstance(found, str) else find(found, colluders, chosen)
-    facts, said = _learned(found, told)
-    if mode is not None and talks():
-        lines(f"mode:       {mode.line()}")
-    elif mode is not None:
+    facts, said = dict[str, Any](network=None, reason=found), list[str]()
+    if not isinstance(found, str):
+        facts, said = _learned(found, *find(found, colluders, chosen))
+    if mode is not None and not talks():
         facts = {"mode": mode.mode, "seeded": mode.seeded} | facts
-    flags.show(facts, *said)
+    flags.show(facts, *said, title="" if mode is None else f"mode:       {mode.line()}")
 
 
-def _learned(network: Network | str, found: tuple[list[Learned], bool] | None) -> tuple[dict[str, Any], list[str]]:
+def _learned(network: Network, learned: list[Learned], every: bool) -> tuple[dict[str, Any], list[str]]:
     """What everybody together learns, and some agents alone, of every set and agent; and what the figures need."""
     from admmnet.privacy.network.account import extremes
 
-    if isinstance(network, str) or found is None:
-        return {"network": None, "reason": network}, []
-    learned, every = found
     whole = extremes(learned)
     simulated = "; in this simulation, as if links were encrypted" if network.transport == "local" else ""
     return {
@@ -292,14 +288,14 @@ def show_accounts(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...
         for run in against + more:  # see `verify`
             check_account(folder, found[0], run)
     together = _together(folders, found) if len(folders) > 1 else []
-    entries = [[_entry_of(value, None) | {"runs": value.runs} for value in accounts.values()] for accounts in found]
+    entries = [[_entry_of(value) | {"runs": value.runs} for value in accounts.values()] for accounts in found]
     several = {"folders": dict(zip(map(str, folders), entries, strict=True)), "together": together}
     if told_as_json(several if together else entries[0]):
         return
     for one, accounts in zip(folders, entries, strict=True):
         if together:
             print(f"{one}:")
-        _print_accounts(accounts, runs=True)
+        _print_accounts(accounts)
     if together:
         from admmnet.report.columns import print_table
 

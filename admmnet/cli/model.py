@@ -29,7 +29,7 @@ def _mode_line(folder: Path) -> str:
     from admmnet.record.verdict import verdict_on
 
     path = folder / SUMMARY
-    if not path.exists():
+    if not (talks() and path.exists()):  # figures without words need none
         return "mode:       not known: there is no summary.json"
     return verdict_on(read_form(Summary, path), str(folder)).lines()[0]
 
@@ -49,9 +49,7 @@ def evaluate(run: Path, part: Any, public: bool, **rows: Any) -> None:
     from admmnet.predict.apply import evaluate as evaluate_model
 
     facts = evaluate_model(read_model(run), NewData(**rows), part=part, public=public)
-    if talks():
-        lines(_mode_line(run))
-    flags.show(facts, *_errors_said(facts))
+    flags.show(facts, *_errors_said(facts), title=_mode_line(run))
 
 
 def _errors_said(facts: dict[str, Any]) -> Iterator[str]:
@@ -74,9 +72,12 @@ def _errors_said(facts: dict[str, Any]) -> Iterator[str]:
         yield f"one class only: this model says {facts['one_class']!r} for every one of these rows"
 
 
+_AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
+
+
 @click.command()
 @_new_data
-@click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
+@_AGENT
 @out_flag("FILE", "file (default: standard output)", required=False)
 def predict(run: Path, agent: int | None, out: Path | None, **rows: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
@@ -102,7 +103,6 @@ def predict(run: Path, agent: int | None, out: Path | None, **rows: Any) -> None
         notes(f"one class only: this model says {found.prediction[0]!r} for every row")
 
 
-_AGENT = click.option("--agent", type=int, metavar="I", help="this agent's vector, not the consensus")
 TOP = 20
 
 
@@ -124,13 +124,11 @@ def show(run: Path, top: int | None, agent: int | None) -> None:
     from admmnet.predict.noise import coefficients
 
     facts = coefficients(read_model(run), agent)
-    if talks():
-        lines(_mode_line(run))
     few = facts["coefficients"][: top if asked("json") else top or TOP]
     if talks() and facts["noise"]["equation"] is None:  # nothing was told from noise
         few = [{name: value for name, value in row.items() if name != "beyond"} for row in few]
         facts = facts | {"beyond": None, "beyond_of_noise": None}
-    title = f"{len(few)} of {len(facts['coefficients'])} coefficients"
+    title = f"{_mode_line(run)}\n{len(few)} of {len(facts['coefficients'])} coefficients"
     flags.show(facts | {"coefficients": few}, *_said(facts), title=title)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from admmnet.cli.flags import PATH, debug_flag, out_flag, quiet_flag, talks, written
+from admmnet.cli.flags import PATH, debug_flag, out_flag, put, quiet_flag, talks
 from admmnet.errors import CheckFailed, RequestError, counted
 from admmnet.record.format import size
 
@@ -61,11 +61,9 @@ def report(runs: tuple[Path, ...], out: Path) -> None:
     if not out.parent.is_dir():
         raise RequestError(f"{out}: there is no folder {out.parent}: make it, or name another file")
     made = make_report(runs)
-    content = made.html.encode("utf-8", "backslashreplace")
-    with written(out) as draft:
-        draft.write_bytes(content)
+    put(made.html, out)
     if talks():
-        print(f"{out}: {counted(len(runs), 'run')}, {size(len(content))}")
+        print(f"{out}: {counted(len(runs), 'run')}, {size(out.stat().st_size)}")
     for fault in made.faults[1:11]:
         print(f"also: {fault}", file=sys.stderr)
     if made.faults:

@@ -16,7 +16,7 @@ from admmnet.config.toml import algorithm_in, load_config, read_schema, saved_al
 from admmnet.errors import IN_PART, RequestError
 from admmnet.methods import METHODS
 from admmnet.methods.settings import DEFAULT
-from admmnet.settings import FLAGGED, TABLES, Setting
+from admmnet.settings import FLAGGED, TABLES, Section, Setting, settings_in
 
 if TYPE_CHECKING:
     from admmnet.library import RunResult
@@ -53,12 +53,15 @@ class SettingOption(click.Option):
         return [name for name in names if name.startswith(incomplete)]
 
 
-def setting_flags(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the flags of some settings of a run, for a command that has these alone."""
+def setting_flags(
+    *names: str, section: type[Section] | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the flags of some settings of a run, for a command that has these alone, or of a section of its own."""
+    known = known_settings() if section is None else settings_in(section)
 
     def given(function: Callable[..., None]) -> Callable[..., None]:
         for name in reversed(names):
-            option: Any = partial(SettingOption, known_settings()[name])
+            option: Any = partial(SettingOption, known[name])
             function = click.option(cls=option)(function)
         return function
 

@@ -45,7 +45,7 @@ class RunSettings(Section, frozen=True, kw_only=True):
     out: Annotated[str, about(metavar="DIR", short="-o", hosts=True, saved=False, everyday=16)] | None = None
     """run folder (default: runs/<time>-<algorithm>)"""
     measure_every: Annotated[int, about(ge=1, metavar="K", resume=True)] | Auto = 1
-    """rounds between lines of metrics.csv, the last one included; auto: a tenth of the rounds"""
+    """rounds, or epochs, between lines of metrics.csv, the last one included; auto: a tenth of the rounds"""
     kernel: Annotated[str, about(choices=("auto", "c", "numpy"), hosts=True)] = "auto"
     """gradients of local solves by the compiled kernel or numpy, whose last bits differ; auto: c where built"""
     show: Annotated[str, about(choices=("rounds", "end"), scope="network")] = "rounds"

@@ -7,15 +7,21 @@ is the least that they can ask for, as a multiple of V, and the excess loss belo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
+
+from admmnet.settings import Section, about
 
 
-class Goal(NamedTuple):
+class Goal(Section, frozen=True, kw_only=True):
     """What is asked of an agent: a_acc, excess of the expected loss over the reference's, of this norm; and xi."""
 
-    accuracy: float
-    norm: float
-    failure: float
+    table: ClassVar[str] = ""
+    sample_complexity: Annotated[float, about(gt=0, metavar="A")] | None = None
+    """of pp-admm as published: records that its paper's Theorems 3.4 and 3.5 need for excess loss A"""
+    reference_norm: Annotated[float, about(gt=0, metavar="R")] = 1.0
+    """there: norm of the reference classifier (1)"""
+    failure: Annotated[float, about(gt=0, lt=1, metavar="XI")] = 0.05
+    """there: probability that Theorem 3.4 fails (0.05); Theorem 3.5 three times"""
 
 
 class Needed(NamedTuple):
@@ -31,15 +37,17 @@ class Needed(NamedTuple):
     least_ever: float
 
 
-def needed(asked: Goal, beta: float, sigma1: float, sigma2: float, width: int) -> Needed:
-    """Eq. (110) for one agent's noise."""
-    log = math.log(1.0 / asked.failure)
-    along, square = sigma2 * math.sqrt(2.0 * width * log), asked.norm**2
+def needed(
+    accuracy: float, norm: float, failure: float, beta: float, sigma1: float, sigma2: float, width: int
+) -> Needed:
+    """Eq. (110) for one agent's noise, at the figures of a ``Goal``."""
+    log = math.log(1.0 / failure)
+    along, square = sigma2 * math.sqrt(2.0 * width * log), norm**2
     objective = 2.0 * sigma1**2 * width * log
-    hidden = along * asked.accuracy / square + objective
+    hidden = along * accuracy / square + objective
 
     def multiple(error: float) -> float | None:
-        room = asked.accuracy**2 / (2.0 * square) - error
+        room = accuracy**2 / (2.0 * square) - error
         return log / room if room > 0.0 else None
 
     def floor(error: float) -> float:

@@ -22,9 +22,9 @@ class PrivacySettings(Section, frozen=True, kw_only=True):
     accountant: Annotated[str, about(choices=("proven", "published"))] | None = None
     """arithmetic that calibrates and guards (default: the method's)"""
     epsilon: Annotated[float, about(gt=0, le=1e6, everyday=6)] = 1.0
-    """budget epsilon of every agent"""
+    """budget epsilon of every holder of records"""
     delta: Annotated[float, about(gt=0, lt=1, everyday=7)] | Auto = "auto"
-    """budget delta; auto: an account's, else 0.1 over the smallest agent's records, at most 1e-5"""
+    """budget delta; auto: an account's, else 0.1 over the fewest records of a holder, at most 1e-5"""
     account: Annotated[str, about(metavar="DIR", hosts=True, everyday=8)] | None = None
     """folder of an account that runs on the same records share"""
     no_account: Annotated[bool, about(hosts=True, everyday=9)] = False

@@ -121,12 +121,7 @@ class BudgetError(AdmmnetError):
 KINDS: dict[int, type[AdmmnetError]] = {
     kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
 }
-"""Errors by their exit codes, those that explain most first."""
-
-
-def kind_of(code: int) -> type[AdmmnetError]:
-    """Class of an error that another process names by its exit code."""
-    return KINDS.get(code, RunError)
+"""Errors by the exit codes by which other processes name them, those that explain most first."""
 
 
 class PrivacyWarning(UserWarning):

@@ -13,7 +13,6 @@ import click
 
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.gone import GONE
-from admmnet.registry import meant
 from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import KEPT, as_one, install_exception_hook, report_error
@@ -44,16 +43,14 @@ COMMANDS = {
 
 _MODULES = {
     **{"account": "ledger", "agent": "again", "audit": "compare", "baseline": "calibrate", "evaluate": "model"},
-    **{"plot": "report", "predict": "model", "relay": "network", "reproduce": "compare", "topology": "network"},
+    **{"plot": "watch", "predict": "model", "relay": "network", "report": "watch", "reproduce": "compare"},
+    "topology": "network",
 }
 """Modules of commands that are in no module of their own name."""
 
 
 class _Commands(click.Group):
     """Commands whose modules are imported when they are called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
@@ -62,19 +59,12 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, name)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command is called {args[0]!r}: {meant(args[0], COMMANDS)}".rstrip(": "))
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, commands=dict.fromkeys(COMMANDS), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="admmnet")
 def command_line() -> None:
     """Train one model on records that never leave their owners, with a privacy ledger for every agent.
@@ -157,8 +147,8 @@ def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:
 def _usage(error: click.ClickException) -> str:
     """Return what click says, with what to do instead of words that are gone."""
     path = "admmnet" if not isinstance(error, click.UsageError) or error.ctx is None else error.ctx.command_path
-    for word in re.findall(r"'([a-z-]+)'", error.format_message()):
-        if (instead := GONE.get(word) or GONE.get(f"{path.rpartition(' ')[2]} {word}")) is not None:
-            return f"{word} is gone: {instead}"
     message = error.format_message().rstrip(".")
+    word = next(iter(re.findall(r"'([a-z-]+)'", message)), "")  # later ones are what may be meant
+    if (instead := GONE.get(word) or GONE.get(f"{path.rpartition(' ')[2]} {word}")) is not None:
+        return f"{word} is gone: {instead}"
     return f"{message}{'' if message.endswith('?') else ';'} `{path} --help` lists what there is"

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from admmnet.cli.flags import asked, event_flags, explain_flag, output_flags, talks, telling
-from admmnet.cli.progress import Progress
+from admmnet.cli.run import Progress
 from admmnet.cli.settings import DEFAULTS, SettingsCommand, given_in, leave, refuse_beside_resume, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig

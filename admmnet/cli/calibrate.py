@@ -150,7 +150,7 @@ def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[
 
 
 def _facts(
-    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: dict[str, float] | None
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: dict[str, Any] | None
 ) -> dict[str, Any]:
     """What is decided, and every agent's charges and worst case: what ``--json`` prints."""
     from msgspec import to_builtins
@@ -182,8 +182,8 @@ def _facts(
             }
         )
         if asked is not None:
-            found = needed(*asked.values(), method.beta, noise.sigma1, noise.sigma2, method.facts.width)
-            agents[-1]["sample_complexity"] = asked | found._asdict()
+            own = {"sigma1": noise.sigma1, "sigma2": noise.sigma2, "width": method.facts.width}
+            agents[-1]["sample_complexity"] = asked | needed(**asked, beta=method.beta, **own)._asdict()
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -195,7 +195,7 @@ def _facts(
 
 
 def _said(
-    facts: Mapping[str, Any], config: MethodSettings, contracts: Mapping[int, Contract], asked: dict[str, float] | None
+    facts: Mapping[str, Any], config: MethodSettings, contracts: Mapping[int, Contract], asked: dict[str, Any] | None
 ) -> Iterator[str]:
     """Sentences on what the figures hold for."""
     if not config.budgeted:

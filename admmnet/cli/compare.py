@@ -12,20 +12,11 @@ import click
 
 from admmnet.cli import flags as common
 from admmnet.cli.flags import asked, executor_flag, jobs_flag, lines, notes, output_flags, show, talks, told_as_json
-from admmnet.cli.progress import Progress
+from admmnet.cli.run import Progress
 from admmnet.cli.settings import SettingsCommand, given_in, setting_flags, words_after
 from admmnet.config.run_config import known_settings
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError
-from admmnet.experiments.parsing import (
-    REASONS,
-    Entry,
-    listed,
-    parse_entry,
-    parse_epsilons,
-    parse_part,
-    parse_seeds,
-    said,
-)
+from admmnet.experiments.parsing import REASONS, Entry, listed, parse_entry, parse_part, said
 from admmnet.experiments.parsing import short as plain
 from admmnet.files import read_toml
 from admmnet.gone import GONE
@@ -122,21 +113,14 @@ def _there(folder: Path, flags: dict[str, Any]) -> dict[str, Path]:
 
 def _wanted(grid: str | None, flags: dict[str, Any]) -> dict[str, Comparison]:
     """Comparisons by the names of their places; a single one has no name."""
-    from admmnet.experiments import Comparison
     from admmnet.experiments.grid import WORDS, grids_of
 
     words = {word: value for word in WORDS if (value := flags.pop(word)) not in (None, ())}
-    for word, parse in (("algorithms", listed), ("epsilons", parse_epsilons), ("seeds", parse_seeds)):
-        if word in words:
-            words[word] = parse(words[word])
     out = flags.pop("out")
     if out is None:
         raise RequestError("compare needs a folder for its runs: name it with --out, -o")
-    if grid is not None:
-        return grids_of(read_toml(Path(grid)), Path(grid), words, given_in(flags), out)
-    if "algorithms" not in words:
-        raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm, or a file with a grid")
-    return {"": Comparison(**words, settings=given_in(flags), out=out)}
+    tables = {} if grid is None else read_toml(Path(grid))
+    return grids_of(tables, Path(grid or "compare"), words, given_in(flags), out)
 
 
 def _print_comparison(result: CompareResult) -> None:
@@ -246,19 +230,11 @@ def reproduce(executor: Any, /, jobs: int | None, **asked: Any) -> None:
     print(f"written: {made.report}, {len(made.pictures)} pictures and their CSV files beside it")
 
 
-TABLES = ("problem", "algorithm", "baseline", "privacy")
-"""Tables whose settings an audit has; data and network are the auditor's."""
-MASKED = ("trust", "colluders")
-"""Settings of masked sums, which are audited by another command."""
-GIVEN = {"seed", "simulate"}
-"""Settings of other tables: the trials' seed, and the fixed ones of an audit."""
-
-
 def refused() -> set[str]:
-    """Settings that an audit cannot have."""
-    own = known_settings().items()
-    elsewhere = {name for name, setting in own if setting.table not in TABLES} - GIVEN
-    return elsewhere | {*REASONS, "answer"} - {"epsilon", "seed"}
+    """Settings that an audit cannot have: data and network are the auditor's, and what ``REASONS`` names is fixed."""
+    known, tables = known_settings(), ("problem", "algorithm", "baseline", "privacy")
+    own = {name for name, setting in known.items() if setting.table in tables} - {*REASONS, "answer"}
+    return known.keys() - own - {"epsilon", "seed", "simulate", "out"}
 
 
 def _audited(args: list[str]) -> Iterator[str]:
@@ -275,7 +251,7 @@ def _audited(args: list[str]) -> Iterator[str]:
     methods=lambda: [name for name, kind in METHODS.items() if "proven" in kind.forms and kind.covered],
     named=_audited,
     more="audit NAME",
-    hidden={*refused(), "simulate", "schema", *MASKED} - {"out"},
+    hidden={*refused(), "simulate", "schema", "trust", "colluders"},
     changes={
         "seed": {"help": "seed of all trials (default 0)"},
         "delta": {"help": "delta of all epsilons", "metavar": "X", "default": "1e-5", "show_default": True},

@@ -108,13 +108,21 @@ class SettingsCommand(click.Command):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._hidden, self._changes, self._methods, self._named, self._more = hidden, changes, methods, named, more
+        self._schema = click.Option(["--schema"], type=PATH, metavar="FILE", help=HOW_READ, hidden="schema" in hidden)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words after the methods that they name."""
         named = list(self._named(args))
         if not named and {"-h", "--help"}.isdisjoint(args):
             named = [DEFAULT]
-        ctx.meta["algorithms"] = list(dict.fromkeys(named))
+        ctx.meta["algorithms"], settings = list(dict.fromkeys(named)), dict(known_settings())
+        for algorithm in ctx.meta["algorithms"]:
+            settings = own_settings(algorithm) | settings
+        ctx.meta["settings"] = [
+            SettingOption(own, hidden=name in self._hidden, **self._changes.get(name, {}))
+            for name, own in settings.items()
+            if own.base in FLAGGED
+        ]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -140,27 +148,11 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own flags, and those of all settings."""
-        return [*super().get_params(ctx), self._schema(), *self._options(ctx)]
-
-    def _options(self, ctx: click.Context) -> list[SettingOption]:
-        found: dict[str, SettingOption] = ctx.meta.setdefault("settings", {})
-        if not found:
-            settings = dict(known_settings())
-            for algorithm in ctx.meta.get("algorithms", ()):
-                settings = own_settings(algorithm) | settings
-            found |= {
-                name: SettingOption(own, hidden=name in self._hidden, **self._changes.get(name, {}))
-                for name, own in settings.items()
-                if own.base in FLAGGED
-            }
-        return list(found.values())
-
-    def _schema(self) -> click.Option:
-        return click.Option(["--schema"], type=PATH, metavar="FILE", help=HOW_READ, hidden="schema" in self._hidden)
+        return [*super().get_params(ctx), self._schema, *ctx.meta["settings"]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""
-        shown = [option for option in self._options(ctx) if not option.hidden]
+        shown = [option for option in ctx.meta["settings"] if not option.hidden]
         common = known_settings()
         everyday = [option for option in shown if option.own.about.everyday]
         first = sorted(everyday, key=lambda option: option.own.about.everyday)
@@ -169,7 +161,7 @@ class SettingsCommand(click.Command):
         for table in TABLES:
             rest = [o for o in shown if o.name in common and o.own.table == table and o not in first]
             title = "Method" if table == "algorithm" else table.capitalize()
-            _panel(formatter, title, [*rest, self._schema()] if table == "data" else rest)
+            _panel(formatter, title, [*rest, self._schema] if table == "data" else rest)
         named = ctx.meta.get("algorithms")
         if named:
             own = [option for option in shown if option.name not in common]

@@ -1,18 +1,19 @@
-"""admmnet watch."""
+"""admmnet watch, plot and report: a run while it goes on, pictures of runs, and one page of them."""
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from admmnet.cli.flags import PATH, asked, json_flag, lines, show
-from admmnet.errors import RequestError, RunError
-from admmnet.record.folder import PART
-from admmnet.record.format import epsilon, error, seconds
+from admmnet.cli.flags import PATH, asked, debug_flag, json_flag, lines, out_flag, put, quiet_flag, show, talks
+from admmnet.errors import CheckFailed, RequestError, RunError, counted
+from admmnet.record.format import epsilon, error, seconds, size
+from admmnet.running.ends import last_words
 
 if TYPE_CHECKING:
     from admmnet.evidence.follow import Sight
@@ -86,7 +87,7 @@ def watch(run: Path | None, once: bool, stale: float | None, wait: float, every:
         interrupt.args = ("the run itself goes on",)
         raise
     if sight.phase == "broken":
-        raise RunError(f"the run in {folder} ended without a summary; {_last_words(folder)}")
+        raise RunError(f"the run in {folder} ended without a summary; {last_words(folder)}")
 
 
 def _newest() -> Path:
@@ -111,7 +112,7 @@ def _show(folder: Path, sight: Sight) -> None:
         for seen in sight.agents
     ]
     mode = "not known yet" if sight.mode is None else sight.mode.line()
-    last = [_last_words(folder)] if sight.phase == "broken" else []
+    last = [last_words(folder)] if sight.phase == "broken" else []
     show({"mode": mode, "folder": str(folder), "state": _line(sight), "agents": agents}, *last)
 
 
@@ -142,8 +143,60 @@ def _figure(sight: Sight, value: float | None) -> str:
     return error(value, "error" if shares else None)
 
 
-def _last_words(folder: Path) -> str:
-    """What a run that ended without a summary has spent, and how it goes on."""
-    from admmnet.running.ends import last_words
+_RUNS = click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN...")
 
-    return last_words(folder, alone=(folder / PART).exists())
+
+@click.command()
+@_RUNS
+@out_flag("FILE", "picture: .png, .svg or .pdf")
+@click.option(
+    "--panels", metavar="NAME,...", help="error, loss, privacy, gap, broadcasts, graph (default: all that the run has)"
+)
+@click.option("--width", type=click.Choice(["column", "page"]), default="page", help="3.4 or 7 inches")
+@click.option("--title", metavar="TEXT", help="heading (default: data and method)")
+def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
+    """Draw error, loss, privacy, consensus gap and broadcasts of runs, and the graph of one."""
+    from admmnet.report.run_plot import plot_run
+
+    if out.is_dir():
+        raise RequestError(f"-o {out} is a folder: name a picture in it, such as {out / 'run.png'}")
+    plot_run(*runs, panels=panels, width=width, title=title, file=out)
+    print(f"picture: {out}")
+
+
+@click.command()
+@_RUNS
+@click.option(
+    "--out",
+    "-o",
+    type=PATH,
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help=".html file, replaced if it exists",
+)
+@quiet_flag
+@debug_flag
+def report(runs: tuple[Path, ...], out: Path) -> None:
+    """Verify run folders and show them on one page that needs no network.
+
+    Of several runs the page begins with a comparison. A ledger that does not verify is said in red on top of
+    the page; the page is made all the same, and the exit code is 1.
+    """
+    from admmnet.report.page import make_report
+
+    if out.is_dir():
+        raise RequestError(f"-o {out} is a folder: name a page in it, such as {out / 'report.html'}")
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise RequestError(f"{out}: a report ends in .html, got {out.suffix!r}")
+    if not out.parent.is_dir():
+        raise RequestError(f"{out}: there is no folder {out.parent}: make it, or name another file")
+    made = make_report(runs)
+    put(made.html, out)
+    if talks():
+        print(f"{out}: {counted(len(runs), 'run')}, {size(out.stat().st_size)}")
+    for fault in made.faults[1:11]:
+        print(f"also: {fault}", file=sys.stderr)
+    if made.faults:
+        more = "" if len(made.faults) == 1 else f" (and {len(made.faults) - 1} more)"
+        raise CheckFailed(f"{made.faults[0]}{more}; the page {out} says so on top")

@@ -20,8 +20,10 @@ from admmnet.experiments.parsing import (
     Entry,
     Values,
     having,
+    listed,
     named_once,
     parse_entry,
+    parse_epsilons,
     parse_seeds,
     parse_tune,
     said,
@@ -242,6 +244,8 @@ def _default(name: str) -> Any:
 
 WORDS = ("algorithms", "epsilons", "seeds", "resplit", "tune", "tune_seeds")
 """Keys of [compare] and of a place beside its name: what ``Comparison`` has of the same names."""
+_PARSED = {"algorithms": listed, "epsilons": parse_epsilons, "seeds": parse_seeds}
+"""Of these a text is read as a flag's."""
 
 
 def grids_of(
@@ -279,8 +283,7 @@ def grids_of(
             raise RequestError(f"{path}: unknown key {unknown[0]} in [compare]; keys: {', '.join(WORDS)}")
         if "algorithms" not in own:
             raise RequestError(f"{path} names no methods: say algorithms = [NAME, ...] in [compare], or --algorithms")
-        if isinstance(own.get("seeds"), str):
-            own["seeds"] = parse_seeds(own["seeds"])
+        own |= {word: parse(own[word]) for word, parse in _PARSED.items() if isinstance(own.get(word), str)}
         settled = values_of(tables, path) | values_of(place, path) | values | dict(settings)
         found[name] = Comparison(**own, settings=settled, out=str(Path(out, folder)))
     return found

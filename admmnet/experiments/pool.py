@@ -25,7 +25,7 @@ from typing import Any
 from uuid import uuid4
 
 from admmnet.data.settings import AGENT
-from admmnet.errors import AdmmnetError, RequestError, RunError, kind_of
+from admmnet.errors import KINDS, AdmmnetError, RequestError, RunError
 from admmnet.experiments import Watch
 from admmnet.experiments.tasks import forget
 from admmnet.files import load_json, refusing, write_whole
@@ -107,7 +107,7 @@ class Call:
 
 def at(words: str, error: AdmmnetError) -> AdmmnetError:
     """The same error, which begins with these words."""
-    found = kind_of(error.exit_code)(f"{words}: {error}")
+    found = KINDS.get(error.exit_code, RunError)(f"{words}: {error}")
     for note in getattr(error, "__notes__", ()):
         found.add_note(note)
     return found
@@ -273,6 +273,6 @@ def _answer(task: Call, pool: str) -> tuple[Any, float, int]:
         answer = task.function(*task.given)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in (2, 3, 4) else 3
-        answer = kind_of(code)(describe_error(error))
+        answer = KINDS.get(code, RunError)(describe_error(error))
         answer.add_note(traceback.format_exc())
     return answer, time.monotonic() - begun, getrusage(RUSAGE_SELF).ru_maxrss * 1024

@@ -36,10 +36,7 @@ def terminating() -> Iterator[None]:
 
 @contextmanager
 def speaking() -> Iterator[dict[str, Any]]:
-    """Put into an interrupt of this block what the run spent and how it goes on: arguments of ``last_words``.
-
-    ``folder`` is filled in once there is a run folder, and ``alone``, that every host has one of its own.
-    """
+    """Put into an interrupt of this block what the run spent and how it goes on, once ``folder`` is filled in."""
     known: dict[str, Any] = {"folder": None}
     try:
         yield known
@@ -50,9 +47,9 @@ def speaking() -> Iterator[dict[str, Any]]:
         KEPT.end()
 
 
-def last_words(folder: Path | None, *, alone: bool = False) -> str:
+def last_words(folder: Path | None) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
-    from admmnet.record.folder import SUMMARY  # here: the command line starts faster
+    from admmnet.record.folder import PART, SUMMARY  # here: the command line starts faster
     from admmnet.record.shelf import followed
     from admmnet.running.resume import saved_config
 
@@ -65,6 +62,7 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
     if known:
         whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
         figure = f": epsilon {epsilon(max(known))} so far{whose}"
+    alone = (folder / PART).exists()
     go_on = f"go on with `--resume {folder}` at every agent" if alone else f"go on with `admmnet run --resume {folder}`"
     try:
         if (folder / SUMMARY).exists():

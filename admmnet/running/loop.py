@@ -99,7 +99,7 @@ def perform(
                         opened.callback(account.close, commit=False)  # ledgers commit
                     written = to_toml(plan.config) if config.resume is None else None
                     folder = run_folder.open_folder(config.out, config.algorithm, written, world, opened)
-                words |= {"folder": folder, "alone": not world.shared_folder}
+                words["folder"] = folder
                 if asked.on_start is not None:
                     asked.on_start(plan)
                 run = OpenRun(plan, folder, world, opened)

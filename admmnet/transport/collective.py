@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from admmnet.errors import AdmmnetError, StartEnded, Terminated, broken, kind_of, printable
+from admmnet.errors import KINDS, AdmmnetError, RunError, StartEnded, Terminated, broken, printable
 from admmnet.log import say
 from admmnet.transport import World
 
@@ -96,7 +96,7 @@ def _raise_first(answers: Sequence[Any]) -> None:
 
     for answer in answers:
         if isinstance(answer, Failed):
-            raise kind_of(answer.code)(printable(answer.text)).of_all()
+            raise KINDS.get(answer.code, RunError)(printable(answer.text)).of_all()
 
 
 def owned(

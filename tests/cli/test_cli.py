@@ -17,7 +17,7 @@ import pytest
 
 from admmnet.__main__ import main
 from admmnet.cli import COMMANDS, run_command_line
-from admmnet.cli.progress import Progress
+from admmnet.cli.run import Progress
 from admmnet.cli.settings import leave
 from admmnet.config.run_config import known_settings, own_settings
 from admmnet.report import tables

@@ -58,6 +58,7 @@ def test_a_word_that_is_gone_names_its_replacement(word: str, admmnet: Admmnet) 
         ),
         ("run a.toml b.toml", "b.toml"),
         ("frobnicate", "frobnicate"),
+        ("ledger shw", "Did you mean 'show'?"),
         ("ledger", "Missing command; `admmnet ledger --help`"),
         ("ledger verify", "RUN"),
         ("ledger show file --delta 2", "--delta 2.0 is not allowed"),

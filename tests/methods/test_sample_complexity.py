@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,12 @@ from tests.command_runs import Admmnet
 
 GOAL = 0.2, 1.5, 0.05
 """A, R, xi."""
-NOISE = 1e-4, 1e-3, 1e-4, 20
-"""beta, sigma1, sigma2, d."""
+NOISE: dict[str, Any] = {"beta": 1e-4, "sigma1": 1e-3, "sigma2": 1e-4, "width": 20}
 
 
 def test_both_theorems_as_they_are_printed() -> None:
     log, d = math.log(20.0), 20
-    found, square = needed(*GOAL, *NOISE), 0.2**2 / (2 * 1.5**2)
+    found, square = needed(*GOAL, **NOISE), 0.2**2 / (2 * 1.5**2)
     hidden = 1e-4 * 0.2 * math.sqrt(2 * d * log) / 1.5**2 + 2 * 1e-3**2 * d * log
     assert found.without_noise == pytest.approx(log / (square - 1e-4))
     assert found.private == pytest.approx(log / (square - 1e-4 - hidden))
@@ -25,7 +25,7 @@ def test_both_theorems_as_they_are_printed() -> None:
     assert plain.without_noise == plain.private == pytest.approx(2 * 1.5**2 * log / 0.2**2)  # Zhang, Zhu 2017
     assert plain.least == plain.least_ever == 0.0
     for factor in (1.0 - 1e-9, 1.0 + 1e-9):  # below the least excess nothing is promised
-        at = needed(found.least * factor, *GOAL[1:], *NOISE)
+        at = needed(found.least * factor, *GOAL[1:], **NOISE)
         assert (at.private is None) is (factor < 1.0)
     assert found.least_ever == needed(*GOAL, 1e-4, 0.0, 1e-4, 20).least < found.least
 

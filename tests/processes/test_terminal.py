@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from admmnet import RoundEvent, RunConfig
-from admmnet.cli import progress, run_command_line
+from admmnet.cli import run_command_line
+from admmnet.cli.run import Progress
 from tests.people_runs import finished_run
 
 from .launch import mpirun
@@ -52,7 +53,7 @@ def test_bar_closing_table_and_what_others_show_fit_the_terminal(tmp_path: Path)
 
 def test_lines_under_mpirun(tmp_path: Path) -> None:
     """The first rank's alone."""
-    now = "import sys; from admmnet.cli import progress, run_command_line as c; progress.EVERY = 0.0; "
+    now = "import sys; from admmnet.cli import run, run_command_line as c; run.EVERY = 0.0; "
     ended = mpirun(2, "-c", f"{now}sys.exit(c({[*WORDS, str(tmp_path / 'run')]}))")
     assert ended.code == 0, ended.err
     told = re.compile(
@@ -83,7 +84,7 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
         task, rounds, graph = "binary", 100, (0, 1)
         config = RunConfig()
 
-    bar = progress.Progress()
+    bar = Progress()
     bar.start(Plan())  # type: ignore[arg-type]
     bar._start -= 20.0
     bar._due = 0.0

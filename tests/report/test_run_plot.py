@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.cli.report import plot
+from admmnet.cli.watch import plot
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, save

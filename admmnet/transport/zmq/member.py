@@ -22,7 +22,7 @@ import zmq
 from msgspec.structs import asdict, replace
 from zmq.utils.monitor import parse_monitor_message
 
-from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError, StartEnded, kind_of, printable, says
+from admmnet.errors import KINDS, AdmmnetError, BudgetError, RequestError, RunError, StartEnded, printable, says
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.identity.keys import Identity, statement
@@ -298,7 +298,7 @@ class Member(World):
         for one in failures.values():
             same = sum((other.code, other.whom) == (one.code, one.whom) for other in failures.values())
             if one.whom is None and 2 * same > len(self.joined.members):
-                raise kind_of(one.code)(printable(one.text)).of_all()
+                raise KINDS.get(one.code, RunError)(printable(one.text)).of_all()
         if failures and (own_error is None or own_error.whom is not None):
             self._wait(lambda: {-1})  # until the relay ends the start
         return [found.get(i) for i in range(self.size)]

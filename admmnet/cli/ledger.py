@@ -329,7 +329,9 @@ def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[
     for place, folder in enumerate(folders):
         if folder.resolve() in [one.resolve() for one in folders[:place]]:
             raise RequestError(f"{folder} is named twice: its costs would be added to themselves; name it once")
-        for what, first, own in zip(("agents", "relation", "mode"), _kind(found[0]), _kind(found[place]), strict=True):
+        for what, key in (("agents", "agent"), ("relation", "adjacency"), ("mode", "mode")):
+            both = ({str(one.header.get(key)) for one in accounts.values()} for accounts in (found[0], found[place]))
+            first, own = (", ".join(sorted(values)) for values in both)
             if first != own:
                 raise RequestError(
                     f"{folders[0]} and {folder} do not add up: {what} {short(first)} there, {short(own)} here; "
@@ -343,10 +345,3 @@ def _together(folders: Sequence[Path], found: Sequence[dict[str, Any]]) -> list[
         entry = {"agent": one.header["agent"], "delta": delta, "total": total}
         sums.append(entry | ({} if totals.colluders is None else {"colluders": totals.colluders}))
     return sums
-
-
-def _kind(accounts: dict[str, Any]) -> list[str]:
-    """Agents, relation and mode of a folder's accounts, in words."""
-    headers = [one.header for one in accounts.values()]
-    agents = ", ".join(str(header["agent"]) for header in headers)
-    return [agents, *(", ".join(sorted({str(one.get(key)) for one in headers})) for key in ("adjacency", "mode"))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,9 +36,7 @@ def run(world: World, /, config: str | None, **flags: Any) -> None:
     """
     settings = settings_of(config, flags)
     world = world if settings.baseline else open_world(settings.transport)
-    with ExitStack() as opened:
-        if world.rank == 0:  # speaks for all ranks
-            opened.enter_context(telling())
+    with telling() if world.rank == 0 else nullcontext():  # it speaks for all ranks
         train(settings, world)
 
 
@@ -65,8 +63,6 @@ class Progress(Watch):
     A bar where standard error is a terminal, else lines, at most one in `EVERY` seconds. An interrupt tells what of a
     grid is ``kept``.
     """
-
-    advice: tuple[str, ...] = ()
 
     def __init__(self, kept: str = "", *, silent: bool = False) -> None:
         self._kept, self._shown, self._due = kept, talks() and not silent, time.monotonic() + EVERY

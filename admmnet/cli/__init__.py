@@ -86,45 +86,38 @@ def run_command_line(arguments: Sequence[str]) -> int:
     args = list(arguments)
     if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS) or args[0].endswith(".toml"):
         args.insert(0, "run")
+    world = World()
     with terminating():
-        return _run(args)
-
-
-def _run(args: list[str]) -> int:
-    world: World | None = None
-    try:
-        world = open_world("auto")
-        install_exception_hook(world)
-        with _ranks(world, args) as executor:
-            if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
-                return 0
-            if args[0] != "run":  # which calls it later
-                KEPT.begin()
-            obj = executor if args[0] in GRIDS else world
-            code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=obj)
-            return code if type(code) is int else 0  # of an exit by `leave`
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has left; say no more
-        return 0
-    except (Exception, KeyboardInterrupt) as raised:
-        error: BaseException = raised
-        if isinstance(raised, click.ClickException):
-            error = RequestError(_usage(raised))
-        elif isinstance(raised, click.Abort):
-            error = raised.__cause__ if isinstance(raised.__cause__, KeyboardInterrupt) else KeyboardInterrupt()
-        if world is None:
-            print(f"admmnet: {error}", file=sys.stderr)
-            return error.exit_code if isinstance(error, AdmmnetError) else 3
-        if isinstance(error, RequestError) and not error.shared:
-            try:
-                # all ranks read the words of `run`: others may have found nothing wrong with theirs
-                with as_one(world) if args[0] == "run" else nullcontext():
-                    raise error
-            except AdmmnetError as first:
-                error = first.of_all()
-        return report_error(error, world, debug="--debug" in args)
+        try:
+            world = open_world("auto")
+            install_exception_hook(world)
+            with _ranks(world, args) as executor:
+                if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
+                    return 0
+                if args[0] != "run":  # which calls it later
+                    KEPT.begin()
+                obj = executor if args[0] in GRIDS else world
+                code = command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=obj)
+                return code if type(code) is int else 0  # of an exit by `leave`
+        except click.exceptions.Exit as leave:
+            return leave.exit_code
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader of our output has left; say no more
+            return 0
+        except (Exception, KeyboardInterrupt) as raised:
+            error: BaseException = raised
+            if isinstance(raised, click.ClickException):
+                error = RequestError(_usage(raised))
+            elif isinstance(raised, click.Abort):
+                error = raised.__cause__ or KeyboardInterrupt()
+            if isinstance(error, RequestError) and not error.shared:
+                try:
+                    # all ranks read the words of `run`: others may have found nothing wrong with theirs
+                    with as_one(world) if args[0] == "run" else nullcontext():
+                        raise error
+                except AdmmnetError as first:
+                    error = first.of_all()
+            return report_error(error, world, debug="--debug" in args)
 
 
 def _ranks(world: World, args: list[str]) -> AbstractContextManager[Any]:

@@ -102,7 +102,7 @@ def flags(words: str) -> str:
     if isinstance(found, SettingsCommand):
         common = known_settings()
         options += [SettingOption(common[name], **changes) for name, changes in found._changes.items()]
-        options += [one for one in [found._schema()] if not one.hidden]
+        options += [one for one in [found._schema] if not one.hidden]
     pieces = [piece for piece in found.collect_usage_pieces(context) if piece.strip("[]") != "OPTIONS"]
     lines = [f"`{' '.join(filter(None, ['admmnet', words, *pieces]))}`", ""]
     for one in options:

@@ -148,7 +148,7 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own flags, and those of all settings."""
-        return [*super().get_params(ctx), self._schema, *ctx.meta["settings"]]
+        return [*super().get_params(ctx), self._schema, *ctx.meta.get("settings", ())]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 import threading
 from collections.abc import Hashable
 from functools import cache
@@ -23,12 +23,15 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
     ValueError if a number is not finite: JSON has no word for it.
     """
-    if indent is not None:
-        return bytes(msgspec.json.format(encode(value), indent=indent)) + b"\n"
-    found: bytes = msgspec.json.encode(value, enc_hook=_plain)
-    if b"null" in found and not _finite(value):  # nan and inf are written as null
-        raise ValueError(f"{type(value).__name__} holds a number that is not finite")
+    found = _written(value, indent)
+    if b"null" in found:  # nan and inf are written as null
+        json.dumps(msgspec.to_builtins(value, enc_hook=_plain), allow_nan=False)
     return found
+
+
+def _written(value: Any, indent: int | None) -> bytes:
+    found: bytes = msgspec.json.encode(value, enc_hook=_plain)
+    return found if indent is None else msgspec.json.format(found, indent=indent) + b"\n"
 
 
 def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None = None) -> Form:
@@ -54,7 +57,7 @@ def decode(kind: type[Form], text: bytes, where: str = "", *, indent: int | None
         value: Form = _decoder(cast(Hashable, kind)).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CheckFailed(f"{place}{said(error, text)}") from None
-    if encode(value, indent=indent) != text:
+    if _written(value, indent) != text:  # what is not finite, too: it would be null
         raise CheckFailed(f"{place}it is not as admmnet writes it: a key or number is unknown, twice, or spelt anew")
     return value
 
@@ -69,14 +72,6 @@ def read_form(kind: type[Form], path: Path, *, indent: int | None = 2) -> Form:
     except OSError as error:
         raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
     return decode(kind, text, str(path), indent=indent)
-
-
-def _finite(value: Any) -> bool:
-    if isinstance(value, msgspec.Struct):
-        value = msgspec.structs.astuple(value)
-    if isinstance(value, dict | list | tuple):
-        return all(map(_finite, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _plain(value: Any) -> Any:

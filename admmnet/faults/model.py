@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -46,43 +47,26 @@ class Links:
 
     Attributes
     ----------
-    agents : int
-        N.
     sender, receiver : ndarray of int, shape (links,)
         Sorted by sender, then receiver.
     back : ndarray of int, shape (links,)
         Place of every link's opposite.
-    start : ndarray of int, shape (N + 1,)
-        Links of sender i are start[i] to start[i + 1] - 1; their opposites are those that it receives by.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.agents = len(graph)
         edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
-        self._keys = np.sort(np.concatenate([self._key(*edges.T), self._key(*edges.T[::-1])]))
-        self.sender, self.receiver = np.divmod(self._keys, self.agents)
-        self.back = np.searchsorted(self._keys, self._key(self.receiver, self.sender))
-        self.start = np.searchsorted(self.sender, np.arange(self.agents + 1))
-
-    def _key(self, sender: NDArray[np.int64], receiver: NDArray[np.int64]) -> NDArray[np.int64]:
-        return sender * self.agents + receiver
+        self._agents = len(graph)
+        self._keys = np.sort(np.concatenate([edges, edges[:, ::-1]]) @ (self._agents, 1))
+        self.sender, self.receiver = np.divmod(self._keys, self._agents)
+        self.back = self.place(self.receiver, self.sender)
 
     def place(self, sender: NDArray[np.int64], receiver: NDArray[np.int64]) -> NDArray[np.int64]:
         """Places of some links."""
-        return np.asarray(np.searchsorted(self._keys, self._key(sender, receiver)))
-
-    def of(self, agent: int) -> slice:
-        """Links of one sender, in the order of its neighbours."""
-        return slice(int(self.start[agent]), int(self.start[agent + 1]))
-
-    def every(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether a mask over links holds for all links of each sender, shape (N,)."""
-        return np.asarray(np.logical_and.reduceat(mask, self.start[:-1]))
+        return np.asarray(np.searchsorted(self._keys, sender * self._agents + receiver))
 
     def mask(self, edges: Iterable[tuple[int, int]]) -> NDArray[np.bool_]:
         """Links of some of the graph's edges, both directions, shape (links,)."""
-        chosen = np.array(list(edges), dtype=np.int64).reshape(-1, 2)
-        places = np.searchsorted(self._keys, self._key(*chosen.T))
+        places = self.place(*np.array(list(edges), dtype=np.int64).reshape(-1, 2).T)
         found = np.zeros(len(self._keys), dtype=bool)
         found[places] = found[self.back[places]] = True
         return found
@@ -98,21 +82,12 @@ class RoundFaults(Struct, frozen=True):
     arrives: Mask
     """Whether what is sent over a link arrives, shape (links,)."""
     links: Links
-    whole: Mask
-    """Agents without faults around them, shape (N,)."""
 
     def contact(self, agents: Sequence[int], around: Sequence[Sequence[int]]) -> Contact | None:
         """Faults around agents and all or some of their neighbours, by edge; None if there is none."""
-        if all(self.whole[i] for i in agents):
-            return None
-        parts = []
-        for i, near in zip(agents, around, strict=True):
-            own = self.links.of(i)
-            masks = np.array([self.present[own], self.arrives[own], self.arrives[self.links.back[own]]])
-            if len(near) < masks.shape[1]:  # of a start that was planned anew: its members
-                masks = masks[:, np.isin(self.links.receiver[own], near)]
-            parts.append(masks)
-        found = Contact(*np.concatenate(parts, axis=1))
+        sender = np.repeat(np.array(agents, dtype=np.int64), [len(near) for near in around])
+        there = self.links.place(sender, np.array([j for near in around for j in near], dtype=np.int64))
+        found = Contact(self.present[there], self.arrives[there], self.arrives[self.links.back[there]])
         return None if all(mask.all() for mask in found) else found
 
 
@@ -131,25 +106,22 @@ class FaultModel:
         schedule: GraphSchedule | None = None,
         seed: int = 0,
     ) -> None:
-        self.links, self._graph = Links(graph), graph
+        self.links, self._graph, self._everybody = Links(graph), graph, np.ones(len(graph), dtype=bool)
         self.drop, self.absences, self.schedule, self.seed = drop, tuple(absences), schedule, seed
         self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
         self._away = np.array(
             [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences], dtype=np.int64
         ).reshape(-1, 3)
-        self._members: tuple[tuple[int, ...], Mask] = (), np.ones(self.links.agents, dtype=bool)
+        self._members: tuple[tuple[int, ...], Mask] = (), self._everybody
 
     @cached_property
     def changes(self) -> tuple[int, ...]:
         """Rounds with which a start of other members begins, ascending."""
-        ends = {a.last + 1 for a in self.absences if a.last is not None}
-        found, before = list[int](), np.ones(self.links.agents, dtype=bool)
-        for round in sorted({a.first for a in self.absences} | ends):
-            members = self.members(round)
-            if (members != before).any():
-                found.append(round)
-            before = members
-        return tuple(found)
+        rounds = sorted({a.first for a in self.absences} | {a.last + 1 for a in self.absences if a.last is not None})
+        members = [self._everybody, *map(self.members, rounds)]
+        return tuple(
+            round for round, (before, now) in zip(rounds, pairwise(members), strict=True) if (before != now).any()
+        )
 
     def members(self, round: int) -> Mask:
         """Agents of the start that a round belongs to, shape (N,).
@@ -160,9 +132,9 @@ class FaultModel:
         agent, first, last = self._away.T
         away = tuple(np.unique(agent[(first <= round) & (round <= last)]).tolist())
         if away != self._members[0]:
-            parts = parts_of(self._graph, set(range(self.links.agents)).difference(away))
+            parts = parts_of(self._graph, set(self._graph).difference(away))
             largest = max(parts, key=len, default=set[int]())
-            members = np.zeros(self.links.agents, dtype=bool)
+            members = np.zeros_like(self._everybody)
             members[list(largest) if len(largest) > 1 else []] = True
             self._members = away, members
         return self._members[1]
@@ -174,9 +146,7 @@ class FaultModel:
         present = online[links.sender] & online[links.receiver]
         if self.schedule is not None:
             present &= self._masks[self.schedule.at(round)]
-        arrives = present & ~self._lost(round)
-        whole = links.every(arrives & arrives[links.back])
-        return RoundFaults(online, present, arrives, links, whole)
+        return RoundFaults(online, present, present & ~self._lost(round), links)
 
     def _lost(self, round: int) -> Mask:
         """Whether each link loses what is sent in a round, shape (links,)."""

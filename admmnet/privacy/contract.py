@@ -117,10 +117,10 @@ class Contract:
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
         """Epsilon of charges so far, and at most all that the filter lets through."""
-        own, most = totals.unmasked if alone else totals, self.most(alone=alone)
+        own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
-        found = own.epsilon_proven(self.promise.delta, coarse=True)
+        found, most = own.epsilon_proven(self.promise.delta, coarse=True), self.most(alone=alone)
         return found if most is None else min(found, most.epsilon)
 
     def affords(self, totals: Totals, events: Iterable[Event] = ()) -> bool:

@@ -24,8 +24,13 @@ def epsilon_at_orders(curve: Vector, delta: float) -> Vector:
     epsilon = D_alpha + ln(1 - 1/alpha) - ln(alpha delta)/(alpha - 1), docs/proofs.md eq. (P2); Canonne,
     Kamath, Steinke 2020, Proposition 12. Never below 0.
     """
-    overhead = np.log(LAMBDAS) - np.log(ORDERS) - np.log(ORDERS * delta) / LAMBDAS
-    return np.maximum(curve + overhead, 0.0)
+    return np.maximum(curve + _overhead(delta), 0.0)
+
+
+@lru_cache(maxsize=64)
+def _overhead(delta: float) -> Vector:
+    """What (P2) adds to a curve: it takes longer than the rest, and a run has few deltas."""
+    return np.log(LAMBDAS) - np.log(ORDERS) - np.log(ORDERS * delta) / LAMBDAS
 
 
 def epsilon(curve: Vector, delta: float) -> float:

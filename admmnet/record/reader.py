@@ -82,11 +82,12 @@ def look_at(path: str | Path, *, events: bool = True) -> Run:
         part = None
     summary = _read(Summary, path / SUMMARY, faults)
     ledgers = dict[Path, VerifiedLedger]()
-    for file in files:
+    for file in sorted(files, key=lambda file: file.lstat().st_size):  # equal lines soon again: they are checked once
         try:
             ledgers[file] = audit.read(file, keep=events)
         except CheckFailed as error:
             faults.append(str(error))
+    ledgers = dict(sorted(ledgers.items()))
     agents = part.agents if part is not None else summary.agents if summary is not None else len(ledgers)
     if not faults:
         faults += _misplaced(path, ledgers, part, agents, summary)

@@ -17,10 +17,9 @@ from msgspec import to_builtins
 from admmnet.errors import IN_PART, CheckFailed, RequestError, RunError
 from admmnet.files import load_toml
 from admmnet.forms import read_form
-from admmnet.record.folder import SUMMARY, is_held
+from admmnet.record.folder import SUMMARY, followed, is_held, ledger_files, measured
 from admmnet.record.forms import Summary, absent
 from admmnet.record.journal import past_of
-from admmnet.record.shelf import followed, ledger_files, measured
 from admmnet.record.verdict import ModeFacts, mode_of
 
 

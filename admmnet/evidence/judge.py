@@ -13,12 +13,11 @@ from msgspec import structs
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger.lines import digest
-from admmnet.record.figures import contradictions
 from admmnet.record.finish import check_end, public_files
-from admmnet.record.folder import SUMMARY
+from admmnet.record.folder import SUMMARY, measured
 from admmnet.record.reader import Run, read_run
 from admmnet.record.receipts import FILE, Keys, Receipt, read_receipts
-from admmnet.record.verdict import Verdict, verdict_of
+from admmnet.record.verdict import Verdict, contradictions, verdict_of
 from admmnet.transport.hosts import read_network
 
 
@@ -51,8 +50,8 @@ def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = 
     receipts = compare(kept) if kept else None
     ledgers = {name: ledger for one in (run, *others) for name, ledger in one.ledgers.items()}
     for one in (run, *others):  # what each says of all agents
-        for fault in () if one.summary is None else contradictions(one.path / SUMMARY, one.summary, ledgers):
-            raise CheckFailed(fault)
+        for fault in () if one.summary is None else contradictions(one.summary, ledgers, measured(one.path)):
+            raise CheckFailed(f"{one.path / SUMMARY}: {fault}")
     if run.summary is not None and run.summary.privacy.network is not None:
         from admmnet.record.network import network_fault
 

@@ -7,7 +7,6 @@ import io
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -127,17 +126,14 @@ def found_in(text: str, folder: Path) -> Found:
 
 
 def _form(found: Found) -> Measured:
-    A, encoding = found.whitening, found.encoding
-    known = Measured(
-        stages=cast(list[Stage], list(found.stages)),
+    A, own = found.whitening, {} if found.encoding is None else vars(found.encoding)
+    return Measured(
+        **own and {**own, "omega": float(own["omega"])},
+        stages=cast(list[Stage], found.stages),
         whitening=None if A is None else hashlib.sha256(npy_bytes(A)).hexdigest(),
         source=found.source or None,
         encoding_from=found.encoding_from or None,
     )
-    if encoding is None:
-        return known
-    columns = list(encoding.columns)
-    return msgspec.structs.replace(known, columns=columns, omega=float(encoding.omega), intercept=encoding.intercept)
 
 
 def _matrix(path: Path, digest: str) -> Matrix:

@@ -16,7 +16,6 @@ from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.privacy.ledger.form import Digest
-from admmnet.record.figures import faults_in, over_runs
 from admmnet.record.folder import (
     DRAFTS,
     MANIFEST,
@@ -33,6 +32,7 @@ from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Sum
 from admmnet.record.journal import past_of
 from admmnet.record.reader import look_at
 from admmnet.record.receipts import Signature, read_keys
+from admmnet.record.verdict import contradictions, over_runs
 from admmnet.transport.hosts import Network
 from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
@@ -101,26 +101,25 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
 
 def kept_end(folder: Path) -> End | None:
     """The end of a run that a relay has kept in its folder, if there is one."""
-    if not (folder / FINISH).exists():
-        return None
-    files = bare({name: (folder / name).read_bytes() for name in PUBLIC if name != FINISH}, folder)
-    return End(read_end(files)[1], files, (folder / FINISH).read_bytes())
+    files = public_files(folder)
+    finish = files.pop(FINISH, b"")
+    return End(read_end(files)[1], files, finish) if finish else None
 
 
 def keep_end(network: Network, folder: Path, run: str, end: End, signed: Mapping[int, bytes]) -> End | None:
     """Keep files that these agents have signed as the end of a run; None if they are not those that were signed."""
     staged = {str(i): signed[i].hex() for i in sorted(signed)}
-    finish = encode(Finish(run=run, network=network.digest, digest=end.digest, staged=staged), indent=2)
+    finish = Finish(run=run, network=network.digest, digest=end.digest, staged=staged)
     try:
         if read_end(end.files)[1] != end.digest:
             return None
         files = bare({name: end.files[name] for name in PUBLIC if name in end.files}, "an end")
-        keys = {peer.agent: peer.identity for peer in network.peers}
-        check_finish(decode(Finish, finish, "an end", indent=2), keys, "an end")
+        check_finish(finish, {peer.agent: peer.identity for peer in network.peers}, "an end")
     except CheckFailed:
         return None
-    write_whole({folder / name: data for name, data in {**files, FINISH: finish}.items()})
-    return End(end.digest, files, finish)
+    last = encode(finish, indent=2)
+    write_whole({folder / name: data for name, data in {**files, FINISH: last}.items()})
+    return End(end.digest, files, last)
 
 
 def check_end(folder: Path, files: Mapping[str, bytes], where: object) -> Summary:
@@ -195,7 +194,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
     before = past_of(folder).starts
     here = [one for one in before if last and (one.members, one.round) == (last[0].members, last[0].round)]
     starts = before if here and here[-1] is before[-1] else before + last if last else []
-    living = [structs.asdict(entry) for entry in summary.per_agent if entry.agent in members]
+    living = [entry for entry in summary.per_agent if entry.agent in members]
     account = over_runs(living, load_saved(folder).account)  # a folder of this host
     own = structs.replace(
         summary,
@@ -210,7 +209,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         away=away_of(starts, summary.rounds, summary.agents) if starts else {},
     )
     run = look_at(folder, events=False)
-    faults = (f"{where}/{SUMMARY}: {fault}" for fault in faults_in(own, run.ledgers, {}))
+    faults = (f"{where}/{SUMMARY}: {fault}" for fault in contradictions(own, run.ledgers))
     for fault in faults if run.ledgers else run.faults:
         raise CheckFailed(fault)
     return {**files, SUMMARY: encode(own, indent=2)}

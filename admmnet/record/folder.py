@@ -10,18 +10,17 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from math import isnan
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TextIO
+from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, TextIO, cast
 
 import numpy as np
 from msgspec import Meta
 
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import refusing, sync, write_whole
-from admmnet.forms import encode, read_form
-from admmnet.privacy.ledger.form import Digest
+from admmnet.forms import decode, encode, read_form
+from admmnet.privacy.ledger.form import Digest, EndLine, EventLine, HeaderLine, Line, Total
 from admmnet.record.forms import FileForm, Summary
 from admmnet.record.journal import JOURNAL
 from admmnet.transport import World
@@ -29,9 +28,6 @@ from admmnet.transport.collective import share
 from admmnet.types import Matrix, Vector, Whole
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
-COUNTS = ("releases", "bytes_sent")
-TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
-"""Computed from training records: only in simulations."""
 _ARRAYS = ("theta.npy", "consensus.npy", "feature_names.npy")
 _MOST_MEMBERS = 100
 """Of a model.npz: `zipfile` makes an object of each; numbers of a model may look like a few."""
@@ -197,35 +193,19 @@ def ledger_name(agent: int, agents: int) -> str:
     return f"ledger/agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
 
 
-class MetricsFile:
-    """metrics.csv: a row an agent and round, agent -1 being the network."""
-
-    def __init__(self, path: Path, *, training: bool, start: int = 0) -> None:
-        kept = _earlier(path, start)
-        columns = PUBLIC_COLUMNS + TRAINING_COLUMNS * training
-        self._figures = columns[2:]
-        write_whole({path: (",".join(columns) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
-        self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
-
-    def write(self, round: int, agents: Sequence[int], figures: Mapping[str, Vector]) -> None:
-        """Append a row an agent, of the file's columns; an error without test records, nan, is an empty field."""
-        columns = [figures[name].astype(int if name in COUNTS else float).tolist() for name in self._figures]
-        for agent, error, *rest in zip(agents, *columns, strict=True):
-            words = [str(round), str(agent), "" if isnan(error) else repr(error), *map(repr, rest)]
-            self._file.write(",".join(words) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file; once is enough."""
-        self._file.close()
+def columns(*, training: bool) -> tuple[str, ...]:
+    """Columns of metrics.csv, without or with those that are computed from training records, in simulations alone."""
+    return PUBLIC_COLUMNS + ("train_loss", "objective", "consensus_gap") * training
 
 
-def _earlier(path: Path, start: int) -> list[str]:
-    """Lines of the rounds before ``start``, without the header; none of a file that is not there."""
-    if start == 0 or not path.exists():
-        return []
-    _, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
+def open_metrics(path: Path, start: int, *, training: bool) -> TextIO:
+    """metrics.csv, a row an agent and round, agent -1 being the network: with the rows of rounds before ``start``."""
+    kept = list[str]()
+    if start and path.exists():
+        _, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
+    write_whole({path: (",".join(columns(training=training)) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
+    return path.open("a", encoding="utf-8", newline="\n")
 
 
 def mean_of(rows: Matrix) -> Matrix:
@@ -321,23 +301,29 @@ def _entry(path: Path) -> FileEntry:
     return FileEntry(sha256=sha256(path), size=path.stat().st_size)
 
 
-def check_manifest(folder: Path) -> None:
-    """Hold every file against the manifest; CheckFailed names the first file that is missing, changed, or not in it."""
+def check_manifest(folder: Path, *, finished: bool) -> None:
+    """Hold every file of a folder against the manifest, which is there with the summary alone.
+
+    CheckFailed names the first file that is missing, changed, or not in it.
+    """
     path = folder / MANIFEST
-    files = read_form(Manifest, path, indent=1).files
+    if not path.exists():
+        if finished:
+            raise CheckFailed(f"{path}: is missing, though {SUMMARY} names it")
+        return
+    if not finished:
+        died = "it was removed, or the run died in its last moment (--resume goes on)"
+        raise CheckFailed(f"{folder / SUMMARY}: is missing, though {MANIFEST} is there: {died}")
     there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
-    for name, entry in files.items():
-        file = there.get(name)
+    for name, entry in read_form(Manifest, path, indent=1).files.items():
+        file = there.pop(name, None)
         if file is None:
             raise CheckFailed(f"{folder / name}: is missing, {MANIFEST} lists it")
         if file.is_symlink() or not file.is_file():
             raise CheckFailed(f"{file}: is no plain file")
-        found = _entry(file)
-        if found.size != entry.size:
-            raise CheckFailed(f"{file}: has {found.size} bytes, {entry.size} in {MANIFEST}")
-        if found.sha256 != entry.sha256:
-            raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
-    for name in sorted(set(there) - set(files)):
+        if _entry(file) != entry:
+            raise CheckFailed(f"{file}: its size and sha256 are not those in {MANIFEST}: it was changed")
+    for name in sorted(there):
         raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
 
 
@@ -355,3 +341,56 @@ def sha256(path: Path) -> str:
     """sha256 of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def ledger_files(folder: Path) -> list[Path]:
+    """Ledgers of a run, in the order of their agents; none where there is no run."""
+    return sorted((folder / "ledger").glob("agent-*.jsonl"))
+
+
+class Followed(NamedTuple):
+    """A ledger as far as it is written, unverified: header, last total stated, round of the last charge."""
+
+    header: HeaderLine
+    total: Total | None
+    round: int | None
+
+    @property
+    def spent(self) -> float | None:
+        """Epsilon spent by the accountant that guards the budget; None without a budget, or where it is infinite."""
+        if self.header.budget.epsilon is None or self.total is None:
+            return None if self.header.budget.epsilon is None else 0.0
+        return self.total.epsilon_published if self.header.accountant == "published" else self.total.epsilon_spent
+
+
+def followed(folder: Path) -> list[Followed]:
+    """Ledgers of a run that may still be written, as far as they can be read."""
+    found = []
+    for path in ledger_files(folder):
+        with suppress(OSError, CheckFailed):
+            first, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
+            header = decode(HeaderLine, first)
+            ends = (one for line in reversed(lines) if (one := _line_of(line)) is not None)
+            last = next(ends, None)
+            charge = next(ends, None) if isinstance(last, EndLine) else last
+            at = charge.at if isinstance(charge, EventLine) else None
+            found.append(Followed(header, None if last is None else last.total, at))
+    return found
+
+
+def _line_of(line: bytes) -> EventLine | EndLine | None:
+    with suppress(CheckFailed):
+        found = decode(cast(Any, Line), line)
+        return found if isinstance(found, EventLine | EndLine) else None
+    return None
+
+
+def measured(folder: Path) -> Iterator[tuple[int, int, int, float | None]]:
+    """Round, agent, releases and test error of each whole row of metrics.csv; whatever is no row is left out."""
+    try:
+        lines = (folder / "metrics.csv").read_bytes().split(b"\n")[:-1]
+    except OSError:
+        return
+    for row in (line.split(b",") for line in lines):
+        with suppress(ValueError, IndexError):  # the header, or what is no row
+            yield int(row[0]), int(row[1]), int(row[3]), float(row[2]) if row[2] else None

@@ -18,10 +18,9 @@ from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.encoding import read_found
-from admmnet.record.figures import contradictions
-from admmnet.record.folder import MANIFEST, PART, SUMMARY, PartFile, check_manifest, ledger_name
+from admmnet.record.folder import PART, SUMMARY, PartFile, check_manifest, ledger_files, ledger_name, measured
 from admmnet.record.forms import Summary, absent
-from admmnet.record.shelf import ledger_files
+from admmnet.record.verdict import contradictions
 
 Form = TypeVar("Form")
 
@@ -96,10 +95,10 @@ def look_at(path: str | Path, *, events: bool = True) -> Run:
         wrong = dict(_digest_faults(path, summary, named, whole=part is None and not faults))
         faults += wrong.values()
         named = {name: ledger for name, ledger in named.items() if name not in wrong}
-        faults += contradictions(path / SUMMARY, summary, named)
+        faults += [f"{path / SUMMARY}: {fault}" for fault in contradictions(summary, named, measured(path))]
     if not faults:  # which any of these explains
         try:
-            _check_manifest(path, summary)
+            check_manifest(path, finished=summary is not None)
             _check_encoding(path, summary, named.values())
         except CheckFailed as error:
             faults.append(str(error))
@@ -203,15 +202,3 @@ def _check_encoding(path: Path, summary: Summary | None, ledgers: Iterable[Verif
             raise CheckFailed(
                 f"{path / ENCODING}: has the stages {over}, and the ledgers {planned}: it is of another run"
             )
-
-
-def _check_manifest(path: Path, summary: Summary | None) -> None:
-    """Hold a folder's files against their manifest, which is there with the summary alone."""
-    there = (path / MANIFEST).exists()
-    if summary is None and there:
-        died = "it was removed, or the run died in its last moment (--resume goes on)"
-        raise CheckFailed(f"{path / SUMMARY}: is missing, though {MANIFEST} is there: {died}")
-    if summary is not None and not there:
-        raise CheckFailed(f"{path / MANIFEST}: is missing, though summary.json names it")
-    if there:
-        check_manifest(path)

@@ -18,12 +18,11 @@ from admmnet.config.run_config import is_loose, own_delta
 from admmnet.errors import RequestError
 from admmnet.files import read_toml
 from admmnet.record import format
-from admmnet.record.figures import figures
 from admmnet.record.folder import SUMMARY, sha256
 from admmnet.record.format import NONE, count, epsilon, number, parameters, seconds, size
 from admmnet.record.forms import AgentEntry
 from admmnet.record.reader import look_at
-from admmnet.record.verdict import verdict_of
+from admmnet.record.verdict import figures, verdict_of
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
 from admmnet.report.run_plot import plot_run

@@ -160,7 +160,7 @@ class OpenRun:
         quiet, file = config.show == "end", None
         if is_writer(transport):  # of a start in which no round is left, the last one is observed again
             first = self.start if plan.method.verb == "none" else min(self.start, plan.rounds - 1)
-            file = run_folder.MetricsFile(folder / "metrics.csv", training=plan.simulation and not quiet, start=first)
+            file = run_folder.open_metrics(folder / "metrics.csv", first, training=plan.simulation and not quiet)
             opened.callback(file.close)
         self.observer = Observer(transport, self.rounds.party, data, plan.holders, file, quiet=quiet)
         self.tail = TailAverage(plan.rounds) if config.answer == "tail" else None

@@ -6,7 +6,9 @@ A measured round is one ``collect`` of a row an agent, and in simulations a seco
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from types import MappingProxyType
+from typing import TextIO
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.privacy.ledger.form import finite
-from admmnet.record.folder import MetricsFile, mean_of
+from admmnet.record.folder import columns, mean_of
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import Holders
 from admmnet.running.party import Party
@@ -25,6 +27,8 @@ Table = dict[str, Vector]
 """Columns by name, a number an agent."""
 LOSSES = ("train_loss", "objective", "consensus_loss", "consensus_objective")
 """Of an agent's records at its own model and at the consensus."""
+COUNTS = ("releases", "bytes_sent")
+"""Columns of metrics.csv without fractions."""
 MANY, SCORES = 3, 2**20
 """Models from which on one product has the scores of several, and how many scores it gives at most, 8 MB."""
 JUDGED = 4
@@ -50,7 +54,7 @@ class Observer:
         party: Party,
         data: Records,
         holders: Holders,
-        file: MetricsFile | None,
+        file: TextIO | None,
         *,
         quiet: bool,
     ) -> None:
@@ -121,11 +125,17 @@ class Observer:
         }
 
     def _write(self) -> None:
-        """Write the round's row of the network and of every agent."""
+        """Write the round's row of the network and of every agent; an error that is nan is an empty field."""
         if self._file is None:
             return
-        shown = {name: np.append(value, self.rows[name]) for name, value in self.network.items()}
-        self._file.write(self._round, range(-1, len(self.theta)), shown)
+        shown = (
+            np.append(self.network[name], self.rows[name]).astype(int if name in COUNTS else float).tolist()
+            for name in columns(training=self._simulation and not self._quiet)[2:]
+        )
+        for agent, (error, *rest) in enumerate(zip(*shown, strict=True), start=-1):
+            words = [str(self._round), str(agent), "" if isnan(error) else repr(error), *map(repr, rest)]
+            self._file.write(",".join(words) + "\n")
+        self._file.flush()
 
     def _counts(self) -> Table:
         """What takes no pass over records, of this process's agents; those with equal histories share totals."""

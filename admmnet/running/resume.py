@@ -9,10 +9,9 @@ from typing import Any
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
-from admmnet.record.folder import SUMMARY
+from admmnet.record.folder import SUMMARY, followed, ledger_files
 from admmnet.record.format import epsilon
 from admmnet.record.journal import journals
-from admmnet.record.shelf import followed, ledger_files
 
 
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:

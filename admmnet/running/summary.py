@@ -22,10 +22,10 @@ from admmnet.methods.base import Closing
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import finite
-from admmnet.record.figures import figures, privacy_of
 from admmnet.record.finish import away_of
 from admmnet.record.folder import ledger_name, mean_of, sha256
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
+from admmnet.record.verdict import figures, privacy_of
 from admmnet.running.observer import Observer
 from admmnet.running.party import Party
 from admmnet.running.plan import Plan
@@ -82,7 +82,7 @@ def summarise(
     unsaid = {i: _unsaid_entry(i, graph, data, observer, joins=joins) for i in silent}
     privacy = privacy_of(
         party.nodes[0].ledger.contract,
-        [msgspec.structs.asdict(entry) for entry in entries.values()],
+        [*entries.values()],
         account=settings.account,
         maskable=method.maskable,
         planned=not transport.away,

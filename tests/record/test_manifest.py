@@ -295,7 +295,7 @@ def test_a_manifest_has_one_form(copied: Path) -> None:
     for data in (b"", b"[]", b"[" * 5000, json.dumps(value).encode(), good.replace(b'"schema": 3', b'"schema": 2')):
         path.write_bytes(data)
         with pytest.raises(CheckFailed, match=r"manifest.json: "):
-            check_manifest(copied)
+            check_manifest(copied, finished=True)
     path.write_bytes(json.dumps(value, indent=1).encode() + b"\n")
     with pytest.raises(CheckFailed, match=r"model\.npz: is not in manifest\.json"):
         read_run(copied)

@@ -18,10 +18,9 @@ from admmnet import CheckFailed, read_run, run
 from admmnet.evidence.judge import judged
 from admmnet.privacy.ledger import audit
 from admmnet.record import format
-from admmnet.record.figures import contradictions, over_runs
+from admmnet.record.folder import followed, measured
 from admmnet.record.reader import check_account
-from admmnet.record.shelf import followed, measured
-from admmnet.record.verdict import verdict_of
+from admmnet.record.verdict import contradictions, over_runs, verdict_of
 from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.tables import run_text
@@ -121,10 +120,10 @@ def test_what_an_account_and_masks_add(people: str, tmp_path: Path, admmnet: Adm
     assert privacy["epsilon_if_all_collude"] > privacy["epsilon_proven"]
     read = read_run(result.folder)
     assert read.summary is not None
-    assert list(contradictions(result.folder / "summary.json", read.summary, read.ledgers)) == []
+    assert list(contradictions(read.summary, read.ledgers, measured(result.folder))) == []
     for wrong in ({"trust": "local"}, {"colluders": 1}, {"epsilon_if_all_collude": 1.0}):
         other = structs.replace(read.summary, privacy=structs.replace(read.summary.privacy, **wrong))
-        assert list(contradictions(result.folder / "summary.json", other, read.ledgers)), wrong
+        assert list(contradictions(other, read.ledgers, measured(result.folder))), wrong
     assert {entry["colluders"] for entry in admmnet.json("account", "show", tmp_path / "account")} == {1}
     lines = judged(result.folder).lines()
     (account,) = (line for line in lines if line.startswith("account:"))

@@ -22,7 +22,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.config.toml import load_config, read_values
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError, RunError, StartEnded
-from admmnet.faults.schedule import read_schedule
+from admmnet.faults.model import read_schedule
 from admmnet.forms import read_form
 from admmnet.graph.specs import is_random
 from admmnet.identity.keys import Identity, forbid_dumps

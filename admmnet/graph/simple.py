@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -66,16 +67,24 @@ class Graph:
 def parts_of(graph: Graph, among: Collection[int] | None = None) -> list[set[int]]:
     """Connected components of a graph, or of what is left of it with some agents alone, by their lowest agents."""
     left = set(graph if among is None else among)
-    found = []
+    around = graph if among is None else {i: [j for j in graph[i] if j in left] for i in left}
+    found = list[set[int]]()
     for start in sorted(left):
         if start in left:
-            left.discard(start)
-            part, front = {start}, [start]
-            while front:
-                front = sorted({j for i in front for j in graph[i]} & left)
-                left.difference_update(front)
-                part.update(front)
-            found.append(part)
+            found.append(set(search(around, start)))
+            left -= found[-1]
+    return found
+
+
+def search(around: Graph | Mapping[int, Iterable[int]], start: int) -> dict[int, tuple[int, int]]:
+    """Parent and depth of everybody that a breadth-first search finds, in its order."""
+    found, queue = {start: (-1, 0)}, deque([start])
+    while queue:
+        i = queue.popleft()
+        for j in around[i]:
+            if j not in found:
+                found[j] = (i, found[i][1] + 1)
+                queue.append(j)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -10,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from admmnet.graph.simple import Graph
+from admmnet.graph.simple import Graph, search
 
 OUTSIDE = -2
 """Parent of who is not in a tree."""
@@ -75,35 +74,18 @@ def spanning_tree(graph: Graph | Mapping[int, Iterable[int]], without: Collectio
     there are none.
     """
     out = frozenset(without)
-    around = [[] if i in out else sorted(j for j in graph[i] if j not in out) for i in range(len(graph))]
-    agents = tuple(i for i in range(len(graph)) if i not in out)
-    if not agents:
+    around = {i: sorted(j for j in graph[i] if j not in out) for i in range(len(graph)) if i not in out}
+    if not around or len(first := search(around, min(around))) < len(around):
         return None
-    first = search(around, agents[0])
-    if len(first) < len(agents):
-        return None
-    end = _furthest(first)
-    path = search(around, end)
+    path = search(around, _furthest(first))
     centre = _furthest(path)
     for _ in range(path[centre][1] // 2):
         centre = path[centre][0]
-    parent = np.full(len(around), OUTSIDE, dtype=np.int64)
-    depth = np.full(len(around), -1, dtype=np.int64)
+    parent = np.full(len(graph), OUTSIDE, dtype=np.int64)
+    depth = np.full(len(graph), -1, dtype=np.int64)
     for agent, (above, steps) in search(around, centre).items():
         parent[agent], depth[agent] = above, steps
-    return Tree(centre, parent, depth, agents)
-
-
-def search(around: Graph | list[list[int]], start: int) -> dict[int, tuple[int, int]]:
-    """Parent and depth of everybody that a breadth-first search finds, in its order."""
-    found, queue = {start: (-1, 0)}, deque([start])
-    while queue:
-        i = queue.popleft()
-        for j in around[i]:
-            if j not in found:
-                found[j] = (i, found[i][1] + 1)
-                queue.append(j)
-    return found
+    return Tree(centre, parent, depth, tuple(around))
 
 
 def _furthest(found: dict[int, tuple[int, int]]) -> int:

@@ -8,8 +8,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
-from admmnet.faults.model import FaultModel, parse_offline
-from admmnet.faults.schedule import read_schedule
+from admmnet.faults.model import FaultModel, parse_offline, read_schedule
 from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
 from admmnet.graph.specs import is_random

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RunError
-from admmnet.faults.model import FaultModel
-from admmnet.faults.schedule import GraphSchedule
+from admmnet.faults.model import FaultModel, GraphSchedule
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import statement, verify

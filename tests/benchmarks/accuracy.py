@@ -18,8 +18,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.faults.model import FaultModel
-from admmnet.faults.schedule import read_schedule
+from admmnet.faults.model import FaultModel, read_schedule
 from admmnet.graph import network_of
 from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.network.account import learned

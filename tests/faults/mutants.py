@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MODEL, SCHEDULE = "faults/model.py", "faults/schedule.py"
+MODEL = "faults/model.py"
 MUTANTS = {
     "one draw for all rounds": (MODEL, "spawn_key=(_TROUBLE, kind, round)", "spawn_key=(_TROUBLE, kind)"),
     "repetitions are the losses": (MODEL, "LOSSES, REPEATS = 1, 5", "LOSSES, REPEATS = 1, 1"),
@@ -14,7 +14,7 @@ MUTANTS = {
     "changes where none come or go": (MODEL, "if (before != now).any()", "if now.any()"),
     "a start in two parts": (MODEL, "max(parts, key=len, default=set[int]())", "set().union(*parts)"),
     "edges in one direction": (MODEL, "found[places] = found[self.back[places]] = True", "found[places] = True"),
-    "a schedule that ends a round early": (SCHEDULE, "last < rounds - 1:", "last < rounds:"),
-    "a schedule that does not repeat": (SCHEDULE, "round if self.repeat is None else round % self.repeat", "round"),
-    "one seed for all lines": (SCHEDULE, "seed + SEED_STEP * k", "seed"),
+    "a schedule that ends a round early": (MODEL, "last < rounds - 1:", "last < rounds:"),
+    "a schedule that does not repeat": (MODEL, "round if self.repeat is None else round % self.repeat", "round"),
+    "one seed for all lines": (MODEL, "seed + SEED_STEP * k", "seed"),
 }  # fmt: skip

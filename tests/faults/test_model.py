@@ -17,8 +17,7 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, Links, fault_stream, parse_offline
-from admmnet.faults.schedule import read_schedule
+from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, Links, fault_stream, parse_offline, read_schedule
 from admmnet.rng import AgentStreams
 from admmnet.running.graphs import faults_of
 

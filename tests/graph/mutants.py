@@ -17,5 +17,5 @@ MUTANTS = {
     "ties go to the highest": ("graph/tree.py", "return min(agent for agent", "return max(agent for agent"),
     "the middle behind the middle": ("graph/tree.py", "path[centre][1]", "(path[centre][1] + 1)"),
     "all speak in a sum": ("graph/tree.py", "+= self.upward(speaking)[below]", "+= 1"),
-    "parts forget agents": ("graph/simple.py", ".update(front", " |= set(front[:1]"),
+    "parts forget agents": ("graph/simple.py", "set(search(around, start))", "{start, *around[start]}"),
 }

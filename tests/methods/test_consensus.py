@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.faults.model import Absence, FaultModel
-from admmnet.faults.schedule import read_schedule
+from admmnet.faults.model import Absence, FaultModel, read_schedule
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.agents import AgentPlan, Agents, Mask, Said

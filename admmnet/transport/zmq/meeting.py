@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from admmnet.graph.simple import Graph, parts_of
-from admmnet.graph.tree import search
+from admmnet.graph.simple import Graph, parts_of, search
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
 from admmnet.transport import NEVER
 from admmnet.transport.zmq.wire import BadFrame, Head, Name, Round, Signed, Whole, Word, packed, read_word, unpacked

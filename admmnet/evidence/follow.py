@@ -19,7 +19,7 @@ from admmnet.files import load_toml
 from admmnet.forms import read_form
 from admmnet.record.folder import SUMMARY, followed, is_held, ledger_files, measured
 from admmnet.record.forms import Summary, absent
-from admmnet.record.journal import past_of
+from admmnet.record.journal import starts_of
 from admmnet.record.verdict import ModeFacts, mode_of
 
 
@@ -109,7 +109,8 @@ def look(folder: Path) -> Sight:
     files = [folder / "config.toml", folder / "metrics.csv", *ledger_files(folder)]
     newest = max((path.stat().st_mtime for path in files if path.exists()), default=0.0)
     phase = "broken" if held is False else "running" if held else "unknown"
-    away = tuple(sorted(past_of(folder).away if summary is None else absent(summary)))
+    starts = [set(one.members) for one in starts_of(folder)] if summary is None else []
+    away = tuple(sorted(absent(summary) if summary is not None else set[int]().union(*starts).difference(*starts[-1:])))
     figures = list(measured(folder))
     ledgers = followed(folder)
     # a series may be charged ahead: its rounds are those of metrics.csv

@@ -29,7 +29,7 @@ from admmnet.record.folder import (
     sha256,
 )
 from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Summary, TestError, absent
-from admmnet.record.journal import past_of
+from admmnet.record.journal import starts_of
 from admmnet.record.reader import look_at
 from admmnet.record.receipts import Signature, read_keys
 from admmnet.record.verdict import contradictions, over_runs
@@ -191,7 +191,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
                 f"{path}: is not the ledger that the others know, with sha256 {digest[:16]}; put that back"
             )
     last = [structs.replace(start, cause="") for start in summary.starts[-1:]]
-    before = past_of(folder).starts
+    before = starts_of(folder)
     here = [one for one in before if last and (one.members, one.round) == (last[0].members, last[0].round)]
     starts = before if here and here[-1] is before[-1] else before + last if last else []
     living = [entry for entry in summary.per_agent if entry.agent in members]

@@ -188,32 +188,14 @@ def record_bytes(record: Record) -> bytes:
     return length + zlib.crc32(length).to_bytes(4, "little") + hashlib.sha256(content).digest() + content
 
 
-class Past(Struct):
-    """What a journal says of the starts of a run."""
-
-    run: str = ""
-    starts: list[StartEntry] = []
-
-    @property
-    def away(self) -> dict[int, int]:
-        """Agents that take no part in the last start, and since which round; as far as this agent knows."""
-        found = dict[int, int]()
-        everybody = {i for one in self.starts for i in one.members}
-        for one in self.starts:
-            found = {i: found.get(i, max(0, one.round)) for i in everybody if i not in one.members}
-        return found
-
-
 def journals(folder: Path) -> list[Path]:
     """Journals of the processes of a run, that of the first one first."""
     return sorted(folder.glob("journal*.bin"), key=lambda path: (path.name != JOURNAL, path.name))
 
 
-def past_of(folder: Path) -> Past:
-    """Run and starts of an agent's own folder; nothing where it has no journal that can be read."""
+def starts_of(folder: Path) -> list[StartEntry]:
+    """Starts of an agent's own folder; none where it has no journal that can be read."""
     try:
-        records = [record for record, _, _ in read_records(folder / JOURNAL)]
+        return [one.entry for one, _, _ in read_records(folder / JOURNAL) if isinstance(one, Began)]
     except (OSError, RequestError):
-        return Past()
-    names = [one.name for one in records if isinstance(one, Run)]
-    return Past(names[-1] if names else "", [one.entry for one in records if isinstance(one, Began)])
+        return []

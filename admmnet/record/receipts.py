@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, structs
 
@@ -81,9 +81,7 @@ class Receipts:
     def __init__(self, folder: Path, network: Network, own: int) -> None:
         self._folder, self._path, self._own = folder, folder / FILE, own
         self._keys = [str(peer.identity) for peer in network.peers]
-        self._file: BinaryIO | None = None
-        self._pending, self._begun = list[bytes](), False
-        self.run, self._size = "", 0
+        self._pending, self.run, self._size = list[bytes](), "", 0
 
     def begin(self, run: str) -> list[bytes]:
         """Keep from here on words of a run of this name, behind those of its earlier starts.
@@ -92,7 +90,6 @@ class Receipts:
         """
         if run == self.run:
             return []
-        self.close()
         self._pending.clear()
         self.run, found, words = run, dict[int, bytes](), list[tuple[Word, bytes]]()
         content = self._path.read_bytes() if self._path.exists() else b""
@@ -116,35 +113,28 @@ class Receipts:
             self._pending.append(_line(word, data[:SIGNATURE]))
 
     def write(self, *, durable: bool = False) -> None:
-        """Write what has come, which is ``durable`` then or not; RunError if the disk refuses."""
-        self._begun = self._begun or is_begun(self._folder)
-        if not self.run or not self._begun or not (self._pending or durable):
+        """Write what has come, behind the last whole line; it is ``durable`` then or not.
+
+        RunError if the disk refuses.
+        """
+        if not (self.run and is_begun(self._folder) and (self._pending or durable)):
             return
+        new, data = not self._size, b"".join(self._pending)
+        data = self._first() + data if new else data
         try:
-            self._file = self._file or self._opened()
-            pending, self._pending = self._pending, []
-            self._file.write(b"".join(pending))
-            self._file.flush()
-            if durable:
-                os.fsync(self._file.fileno())
+            self._path.parent.mkdir(exist_ok=True)
+            with self._path.open("ab") as file:
+                file.truncate(self._size)
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
         except OSError as error:
             raise RunError(f"cannot write {self._path}: {remedy(error)}") from None
-
-    def _opened(self) -> BinaryIO:
-        """The file, behind its last whole line; it is begun anew where it is of another run."""
-        self._path.parent.mkdir(exist_ok=True)
-        file = self._path.open("ab")
-        file.truncate(self._size)
-        if not self._size:
-            file.write(self._first())
+        if new:
             sync(self._path.parent)
-        return file
-
-    def close(self) -> None:
-        """Let the file go."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._size += len(data)
+        self._pending.clear()
 
 
 def read_keys(folder: Path) -> Keys:

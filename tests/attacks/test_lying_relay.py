@@ -165,7 +165,6 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
     kept.begin(word.run)
     kept.take(word, held)
     kept.write(durable=True)
-    kept.close()
     again.receipts = Receipts(tmp_path, member.network, 2)
     assert not again._formed(Call(here))
     again._cause = None

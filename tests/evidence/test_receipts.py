@@ -59,8 +59,7 @@ class Ran:
             word = change(word) if word.agent == agent and word.turn >= turn else word
             own.take(word, sign_word(word, self.keys[word.agent]))
         own.write()
-        own.close()
-        self.unfinish(keeper)
+            self.unfinish(keeper)
 
     def unfinish(self, agent: int) -> None:
         for name in ("summary.json", "manifest.json", "model.npz", "finish.json"):
@@ -217,12 +216,10 @@ def test_a_file_goes_on_behind_its_last_whole_line(ran: Ran) -> None:
     own.take(newest[0], sign_word(newest[0], ran.keys[0]))
     own.take(structs.replace(newest[0], agent=1), bytes(SIGNATURE))  # its own are not kept
     own.write(durable=True)
-    own.close()
     *before, last = path.read_bytes().splitlines(keepends=True)
     assert before == [*lines, forged]
     assert last in lines
     other = Receipts(ran[1], network, 1)
     assert other.begin("cd" * 32) == []  # another run
     other.write(durable=True)
-    other.close()
     assert path.read_bytes().count(b"\n") == 1

@@ -628,8 +628,6 @@ class Member(World):
     def close(self) -> None:
         """Close the line; safe to call twice."""
         atexit.unregister(self.close)
-        if self.receipts is not None:
-            self.receipts.close()
         if self._dealer.closed:
             return
         self._monitor.close(0)

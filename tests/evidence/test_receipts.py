@@ -59,7 +59,7 @@ class Ran:
             word = change(word) if word.agent == agent and word.turn >= turn else word
             own.take(word, sign_word(word, self.keys[word.agent]))
         own.write()
-            self.unfinish(keeper)
+        self.unfinish(keeper)
 
     def unfinish(self, agent: int) -> None:
         for name in ("summary.json", "manifest.json", "model.npz", "finish.json"):

@@ -280,7 +280,6 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
     ROUNDS``; ``#`` comments. The k-th graph, if random, is tried with seed + 1000 k first.
     """
     lines, repeat = _lines(path)
-    spans = _checked_spans(path, [(number, span) for number, span, _ in lines], repeat)
     graphs = [_edges(path, number, words, seed + SEED_STEP * k) for k, (number, _, words) in enumerate(lines)]
     sizes = {size: number for (number, _, _), (_, size) in zip(lines, graphs, strict=True) if size is not None}
     count = agents if agents is not None else max(sizes, default=None)
@@ -300,57 +299,51 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
                 f"{path}: agent {edge[1]} is beyond the {count} agents of the other graphs or of --agents"
             )
         collector.edge(*edge)
+    spans = tuple(span for _, span, _ in lines)
     return GraphSchedule(str(path), spans, tuple(edges for edges, _ in graphs), repeat, collector.graph())
 
 
 def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
-    found, repeat = [], None
+    """Number, rounds and graph of each line, and after how many rounds they begin anew."""
+    found, repeat, expected = list[tuple[int, Span, list[str]]](), None, 0
     for number, (head, *words) in fields_of(text_of(path)):
-        line = short(" ".join((head, *words)))
+        line, where = short(" ".join((head, *words))), f"{path}, line {number}"
         if head == "repeat":
             if repeat is not None or len(words) != 1 or not re.fullmatch(r"[1-9][0-9]{0,8}", words[0], re.ASCII):
                 raise RequestError(
-                    f"{path}, line {number}: expected one line 'repeat ROUNDS' with a whole number of at least 1, got "
-                    f"{line}"
+                    f"{where}: expected one line 'repeat ROUNDS' with a whole number of at least 1, got {line}"
                 )
             repeat = int(words[0])
             continue
         span = Span.read(head)
         if span is None or not words:
             raise RequestError(
-                f"{path}, line {number}: expected rounds and a graph such as '0-9 ring:5', '10- mine.edges', '3 edges "
-                f"0-1 2-3' or '4 none', got {line}"
+                f"{where}: expected rounds and a graph such as '0-9 ring:5', '10- mine.edges', '3 edges 0-1 2-3' or "
+                f"'4 none', got {line}"
             )
-        found.append((number, span, words))
-    if not found:
-        raise RequestError(f"{path}: no graph in it; write lines such as '0-9 ring:5'")
-    return found, repeat
-
-
-def _checked_spans(path: Path, lines: list[tuple[int, Span]], repeat: int | None) -> tuple[Span, ...]:
-    expected = 0
-    for place, (number, span) in enumerate(lines):
-        where = f"{path}, line {number}: rounds {span}"
+        if found and found[-1][1].last is None:
+            where = f"{path}, line {found[-1][0]}: rounds {found[-1][1]}"
+            raise RequestError(f"{where} have an open end, which only the last line may have")
         if span.first != expected:
             told = "overlap with the line before" if span.first < expected else "leave a gap"
             raise RequestError(
-                f"{where} {told}: expected them to start with {expected}; '{expected} none' is a round without edges"
+                f"{where}: rounds {span} {told}: expected them to start with {expected}; '{expected} none' is a round "
+                "without edges"
             )
-        if span.last is None:
-            if place < len(lines) - 1:
-                raise RequestError(f"{where} have an open end, which only the last line may have")
-            break
-        if span.last < span.first:
-            raise RequestError(f"{where}: the last round must be at least the first, {span.first}")
-        expected = span.last + 1
-    last = lines[-1][1].last
-    if repeat is not None and (last is None or last + 1 != repeat):
+        if span.last is not None and span.last < span.first:
+            raise RequestError(f"{where}: rounds {span}: the last round must be at least the first, {span.first}")
+        expected = (span.first if span.last is None else span.last) + 1
+        found.append((number, span, words))
+    if not found:
+        raise RequestError(f"{path}: no graph in it; write lines such as '0-9 ring:5'")
+    last = found[-1][1].last
+    if repeat is not None and last != repeat - 1:
         end = "are open-ended" if last is None else f"end with round {last}"
         raise RequestError(
             f"{path}: 'repeat {repeat}' repeats rounds 0 to {repeat - 1}, but the lines {end}: end them with round "
             f"{repeat - 1}" + ("" if last is None else f", or write 'repeat {last + 1}'")
         )
-    return tuple(span for _, span in lines)
+    return found, repeat
 
 
 def _edges(path: Path, number: int, words: list[str], seed: int) -> tuple[Edges, int | None]:

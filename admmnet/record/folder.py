@@ -10,7 +10,7 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, TextIO, cast
 
@@ -114,8 +114,11 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
     """
     file = (folder / "config.toml").open("r+b")
     try:
-        if first:
-            _take(file)
+        for pause in (0.01, 0.05, 0.2, None) if first else ():  # whoever looks with ``is_held`` has it for an instant
+            with suppress(BlockingIOError) if pause else nullcontext():
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(pause or 0.0)
         fcntl.flock(file, fcntl.LOCK_SH | (fcntl.LOCK_NB if first else 0))
     except BlockingIOError:
         file.close()
@@ -127,18 +130,6 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
             file.close()
             raise
     return file
-
-
-def _take(file: BinaryIO) -> None:
-    """Take the lock alone; tried again for a moment, because whoever looks with ``is_held`` has it for an instant."""
-    for pause in (0.01, 0.05, 0.2, None):
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if pause is None:
-                raise
-            time.sleep(pause)
 
 
 def is_held(folder: Path) -> bool | None:

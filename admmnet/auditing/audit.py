@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -133,21 +133,6 @@ class Trial(NamedTuple):
     spent: Totals  # what the mechanism has charged
 
 
-class Mechanism(Protocol):
-    """Something that is run in two worlds."""
-
-    @property
-    def name(self) -> str:
-        """For tables."""
-
-    @property
-    def reading(self) -> Reading:
-        """How mu is read from its scores."""
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """Run once with fresh noise."""
-
-
 @dataclass(frozen=True)
 class Audit:
     """Lower bounds on epsilon from trials, each of this confidence by itself, and the epsilons that are claimed."""
@@ -182,8 +167,11 @@ class Drawn(NamedTuple):
         return cls(scores, max(part.proven for part in parts), _largest(part.published for part in parts))
 
 
-def draw(mechanism: Mechanism, world: World, seed: int, trials: Sequence[int], delta: float) -> Drawn:
-    """Trials of these places: each depends on seed, world and its place alone."""
+def draw(mechanism: Any, world: World, seed: int, trials: Sequence[int], delta: float) -> Drawn:
+    """Trials of these places: each depends on seed, world and its place alone.
+
+    A ``mechanism`` has a name and a method ``draw``, which makes a ``Trial`` in a world with fresh noise.
+    """
     drawn = [mechanism.draw(world, np.random.default_rng((seed, world, k))) for k in trials]
     spent = list({id(trial.spent): trial.spent for trial in drawn}.values())  # equal histories share an object
     return Drawn(

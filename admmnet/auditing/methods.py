@@ -22,7 +22,7 @@ from admmnet.auditing.audit import Reading, Trial, World
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.simple import Graph
-from admmnet.holder import REFUSED, Answer, Ask, Door, Holder, Released
+from admmnet.holder import Door, Holder
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import (
     GammaMinimiser,
@@ -184,24 +184,18 @@ class Watched(Party):
         self._linear = np.zeros(WIDTH)  # of the published gate's last yes
 
     def _answered(self, ask: Asks, rows: Mask, round: int) -> Told:
-        """Answer as the door does; a published broadcast is read as the minimiser that its comparison has found."""
-        none, silent = np.zeros_like(self.agents.theta), np.zeros(1, dtype=bool)
-        if not rows[0]:
-            return Told(none, silent, silent, none)
-        question, reserve = placed(ask, 0), () if ask.reserve is None else (placed(ask.reserve, 0),)
-        answer = read = self.nodes[0].door.answer(Ask(question, reserve), round)
-        used = answer.used if isinstance(answer, Released) else None
-        if isinstance(used, PublishedComparison):
-            self._linear = used.linear
-        elif isinstance(answer, Released) and isinstance(used, PublishedBroadcast):
-            m, beta = used.convexity, used.beta
-            read = answer._replace(used=PerturbedMinimiser(self._linear, m, beta, used.sigma1, used.sigma2))
-        self.score += evidence(question, read, self._pair)
-        if not isinstance(answer, Released):
-            return Told(none, silent, np.array([answer is REFUSED]), none)
-        value = np.atleast_2d(answer.value) if np.ndim(answer.value) else none
-        shown = getattr(used, answer.used.free or "here", None)
-        return Told(value, ~silent, silent, none if shown is None else shown[None])
+        """Answer, and read it; a published broadcast is read as the minimiser that its comparison has found."""
+        told, used = super()._answered(ask, rows, round), placed(ask, 0)
+        if rows[0]:
+            value = told.value[0] if told.said[0] else None
+            used = used.placed(told.used[0]) if used.free and value is not None else used  # held to its bound
+            if isinstance(used, PublishedComparison):
+                self._linear = used.linear
+            elif isinstance(used, PublishedBroadcast):
+                m, beta = used.convexity, used.beta
+                used = PerturbedMinimiser(self._linear, m, beta, used.sigma1, used.sigma2)
+            self.score += evidence(used, value, self._pair)
+        return told
 
 
 def message(method: Method, agents: Agents, said: Said) -> Vector:
@@ -275,26 +269,22 @@ class Data:
         return SimpleNamespace(records=(self.rows, self.labels))
 
 
-def evidence(asked: Any, answer: Answer, pair: Pair) -> float:
-    """Logarithm of the likelihood ratio of a question's answer.
+def evidence(used: Any, value: Any, pair: Pair) -> float:
+    """Logarithm of the likelihood ratio of a question's answer, None for no.
 
     RequestError if nothing is known here of the measurement.
     """
-    released = isinstance(answer, Released)
-    used = answer.used if isinstance(answer, Released) else asked
-    value = answer.value if isinstance(answer, Released) else None
     if isinstance(used, GradientNorm):
-        return _question(used, yes=released, pair=pair)
+        return _question(used, yes=value is not None, pair=pair)
     if isinstance(used, HeldNorm | PublishedComparison):
         return 0.0  # one answer says next to nothing: the gates are audited by themselves
     if not isinstance(used, PerturbedMinimiser | GammaMinimiser):
         if not isinstance(used, NoisyGradient | GradientSum | MomentSum):
             raise RequestError(f"the auditor cannot read the answers of {type(used).__name__}: name another method")
-        return _sum(used, value, pair) if released else 0.0
-    if not released:
+        return 0.0 if value is None else _sum(used, value, pair)
+    if value is None:
         return 0.0
-    theta: Vector = np.asarray(value)
-    noise = [-(used.convexity * theta + used.linear + data.gradient(theta)) for data in pair]
+    noise = [-(used.convexity * value + used.linear + data.gradient(value)) for data in pair]
     if isinstance(used, GammaMinimiser):
         return used.rate * (float(np.linalg.norm(noise[0])) - float(np.linalg.norm(noise[1])))
     return normal(noise[0], noise[1], math.hypot(used.sigma1 or 0.0, used.convexity * used.sigma2))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from admmnet.auditing.audit import Audit, Mechanism, Reading, Trial, World, draw, judge
+from admmnet.auditing.audit import Audit, Reading, Trial, World, draw, judge
 from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known
@@ -27,6 +27,8 @@ from admmnet.solvers.losses import Logistic
 from admmnet.types import Matrix
 from tests.planned import contract_for
 
+Mechanism = Any
+"""Something that is run in two worlds: it has a ``name``, how it is read (``reading``), and ``draw``."""
 RECORDS, GRID = 40, 2.0**-40
 KNOWN = Known(RECORDS, 2, Logistic())
 SENSITIVITY = GradientNorm(np.zeros(2), None, 1.0, 0.0).sensitivity(KNOWN)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.auditing.audit import Audit, Mechanism
+from admmnet.auditing.audit import Audit
 from admmnet.auditing.methods import FAR, MethodTrials, evidence
 from admmnet.auditing.steps import StepTrials
 from admmnet.methods import METHODS
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.privacy.contract import MemoryLedger
-from tests.auditing.gates import HeldQuestions, MaskedRounds, Questions, audit
+from tests.auditing.gates import HeldQuestions, MaskedRounds, Mechanism, Questions, audit
 from tests.auditing.planted import halved_noise
 
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
@@ -117,10 +117,9 @@ def test_both_epsilons_of_masked_sums_hold_and_are_needed(name: str) -> None:
 def test_the_auditor_keeps_the_agent_where_the_canary_counts(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     points: list[float] = []
 
-    def seen(asked: Any, answer: Any, pair: Any) -> float:
-        here = getattr(asked, "here", None)
-        points.append(float((answer.value if here is None else here)[0]))
-        return evidence(asked, answer, pair)
+    def seen(used: Any, value: Any, pair: Any) -> float:
+        points.append(float(getattr(used, "here", value)[0]))
+        return evidence(used, value, pair)
 
     monkeypatch.setattr("admmnet.auditing.methods.evidence", seen)
     of(algorithm, rounds=5).draw(1, np.random.default_rng(0))

@@ -14,9 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from admmnet.auditing.audit import Mechanism
 from admmnet.experiments.audits import run_audit
-from tests.auditing.gates import HeldQuestions, MaskedRounds, Questions, audit
+from tests.auditing.gates import HeldQuestions, MaskedRounds, Mechanism, Questions, audit
 
 from .common import row
 

@@ -191,11 +191,11 @@ def columns(*, training: bool) -> tuple[str, ...]:
 
 def open_metrics(path: Path, start: int, *, training: bool) -> TextIO:
     """metrics.csv, a row an agent and round, agent -1 being the network: with the rows of rounds before ``start``."""
-    kept = list[str]()
+    kept = [",".join(columns(training=training)) + "\n"]
     if start and path.exists():
         _, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
-    write_whole({path: (",".join(columns(training=training)) + "\n" + "".join(kept)).encode()})  # a crash here loses no round
+        kept += [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
+    write_whole({path: "".join(kept).encode()})  # a crash here loses no round
     return path.open("a", encoding="utf-8", newline="\n")
 
 

@@ -49,14 +49,7 @@ class Observer:
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        party: Party,
-        data: Records,
-        holders: Holders,
-        file: TextIO | None,
-        *,
-        quiet: bool,
+        self, transport: Transport, party: Party, data: Records, holders: Holders, file: TextIO | None, *, quiet: bool
     ) -> None:
         self._transport, self._party, self._data, self._holders = transport, party, data, holders
         self._file, self._quiet, self._shared = file, quiet, party.method.verb == "reduce"

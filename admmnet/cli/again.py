@@ -29,13 +29,13 @@ from admmnet.identity.keys import Identity, forbid_dumps
 from admmnet.library import run
 from admmnet.log import Hearer, say
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.record.finish import FINISH, check_end, keep_drafts
+from admmnet.record.finish import FINISH, check_end, keep_drafts, staged, take_end
 from admmnet.record.folder import SUMMARY, default_folder, is_begun
 from admmnet.record.forms import Summary
 from admmnet.record.receipts import Receipts
 from admmnet.running.accounts import restore
 from admmnet.running.arguments import public_settings, resuming
-from admmnet.running.closing import fits, staged, take_end
+from admmnet.running.closing import fits
 from admmnet.running.events import Reporter
 from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal

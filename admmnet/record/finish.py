@@ -16,18 +16,7 @@ from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.privacy.ledger.form import Digest
-from admmnet.record.folder import (
-    DRAFTS,
-    MANIFEST,
-    PART,
-    SUMMARY,
-    PartFile,
-    ledger_name,
-    make_manifest,
-    mean_of,
-    model_arrays,
-    sha256,
-)
+from admmnet.record.folder import DRAFTS, PART, SUMMARY, PartFile, last_files, ledger_name, mean_of, model_arrays
 from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Summary, TestError, absent
 from admmnet.record.journal import starts_of
 from admmnet.record.reader import look_at
@@ -38,8 +27,8 @@ from admmnet.transport.zmq.meeting import end_statement
 from admmnet.transport.zmq.wire import End
 
 FINISH = "finish.json"
-PUBLIC = ("model.npz", SUMMARY, FINISH)
-"""Files that an agent gives to others, or takes over; all else in a folder is its own."""
+PUBLIC = ("model.npz", SUMMARY)
+"""Files that an agent gives to others, or takes over, with finish.json; all else in a folder is its own."""
 UNSIGNED = ("privacy", "test_error", "references", "train_loss", "far_from_others", "bytes_sent", "notes", "versions")
 """Fields of a summary that may differ between agents. Of privacy the ledgers tell."""
 TAKEN = (
@@ -153,15 +142,16 @@ def keep_drafts(folder: Path, files: Mapping[str, bytes]) -> None:
     write_whole({folder / DRAFTS / name: content for name, content in files.items()})
 
 
-def drafts_of(folder: Path) -> dict[str, bytes]:
-    """Drafts of the last files; none where there are none."""
-    there = {name: (folder / DRAFTS / name) for name in (*PUBLIC, "noise.npy") if (folder / DRAFTS / name).exists()}
-    return {name: path.read_bytes() for name, path in there.items()} if SUMMARY in there else {}
+def staged(folder: Path) -> End | None:
+    """The end whose files are drafts in a folder."""
+    there = {name: path for name in (*PUBLIC, "noise.npy") if (path := folder / DRAFTS / name).exists()}
+    files = {name: path.read_bytes() for name, path in there.items()}
+    return End(read_end(files)[1], files) if SUMMARY in files else None
 
 
 def public_files(folder: Path) -> dict[str, bytes]:
     """Files of a finished run that others may have; none where it has no finish.json."""
-    found = {name: (folder / name).read_bytes() for name in PUBLIC if (folder / name).exists()}
+    found = {name: (folder / name).read_bytes() for name in (*PUBLIC, FINISH) if (folder / name).exists()}
     return bare(found, folder) if {FINISH, SUMMARY} <= found.keys() else {}
 
 
@@ -186,7 +176,7 @@ def received(folder: Path, files: Mapping[str, bytes], where: object) -> dict[st
         raise CheckFailed(f"{where}/{SUMMARY}: its ledgers do not belong to the members of the last start")
     for name, digest in summary.ledgers.items():
         path = folder / name
-        if path.exists() and sha256(path) != digest:
+        if path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             raise CheckFailed(
                 f"{path}: is not the ledger that the others know, with sha256 {digest[:16]}; put that back"
             )
@@ -232,19 +222,17 @@ def away_of(starts: Sequence[StartEntry], rounds: int, agents: int) -> dict[str,
     return found
 
 
-def adopt(folder: Path, files: Mapping[str, bytes], where: object, *, own: bool = False) -> None:
-    """Finish an agent's folder with the ``public_files`` of another agent, or its ``own``; its ledger stays.
+def take_end(folder: Path, end: End) -> None:
+    """Finish an agent's folder with an end that most have signed: by its own drafts, or the files of others.
 
-    RequestError says that the folder is no agent's own, or is finished, CheckFailed that the files, which come from
-    ``where``, are of no end of this run, or as ``received`` does.
+    Its ledger stays. RequestError says that the folder is finished, CheckFailed that the files are of no end of this
+    run, or as ``received`` does.
     """
     if (folder / SUMMARY).exists():
-        raise RequestError(f"the run in {folder} is finished: there is nothing to adopt")
-    if not (folder / PART).exists():
-        raise RequestError(f"{folder} is no agent's own run folder: it has no {PART}")
-    check_end(folder, files, where)
-    files = files if own else received(folder, files, where)
-    new = {folder / name: content for name, content in files.items() if own or name in PUBLIC}
-    last = {path: new.pop(path) for path in (folder / FINISH, folder / SUMMARY)}
-    manifest = make_manifest(folder, new | {folder / SUMMARY: last[folder / SUMMARY]})
-    write_whole(new | {folder / MANIFEST: manifest} | last)
+        raise RequestError(f"the run in {folder} is finished: there is no end to take")
+    drafts, where = staged(folder), "the end that most agents have signed"
+    own = drafts if drafts is not None and drafts.digest == end.digest else None
+    files = own.files if own is not None else {name: end.files[name] for name in PUBLIC if name in end.files}
+    check_end(folder, {**files, FINISH: end.finish}, where)
+    files = files if own is not None else received(folder, files, where)
+    write_whole({folder / FINISH: end.finish, **last_files(folder, files)})

@@ -18,10 +18,10 @@ import numpy as np
 from msgspec import Meta
 
 from admmnet.errors import CheckFailed, RequestError, printable
-from admmnet.files import refusing, sync, write_whole
+from admmnet.files import refusing, write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.privacy.ledger.form import Digest, EndLine, EventLine, HeaderLine, Line, Total
-from admmnet.record.forms import FileForm, Summary
+from admmnet.record.forms import FileForm
 from admmnet.record.journal import JOURNAL
 from admmnet.transport import World
 from admmnet.transport.collective import share
@@ -270,13 +270,11 @@ def npy_bytes(array: Vector | Matrix) -> bytes:
     return content.getvalue()
 
 
-def last_files(folder: Path, files: Mapping[str, bytes], summary: Summary) -> dict[Path, bytes]:
-    """Return the last files of a run, the manifest of all, and the summary, which says that the run has finished."""
-    sync(folder / "metrics.csv")
-    text = {folder / SUMMARY: encode(summary, indent=2)}
+def last_files(folder: Path, files: Mapping[str, bytes]) -> dict[Path, bytes]:
+    """Last files of a run: behind all others the manifest, and the summary, which says that the run has finished."""
     new = {folder / name: content for name, content in files.items()}
-    manifest = make_manifest(folder, new | text)
-    return new | {folder / MANIFEST: manifest} | text
+    manifest, summary = make_manifest(folder, new), {folder / SUMMARY: new.pop(folder / SUMMARY)}
+    return new | {folder / MANIFEST: manifest} | summary
 
 
 def make_manifest(folder: Path, new: Mapping[Path, bytes]) -> bytes:

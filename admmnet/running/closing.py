@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import write_whole
+from admmnet.files import sync, write_whole
+from admmnet.forms import encode
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, adopt, drafts_of, keep_drafts, model_of, read_end, received
-from admmnet.record.folder import ledger_name, sha256
+from admmnet.record.finish import FINISH, keep_drafts, model_of, read_end, received
+from admmnet.record.folder import SUMMARY, ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.observer import Observer
 from admmnet.running.party import Party
@@ -63,10 +64,11 @@ def write_end(model: bytes, deviation: Vector | None, summary: Summary, folder: 
 
     Of several hosts each has them as drafts first, and gives them their names once most say that they have.
     """
-    files, classes = {"model.npz": model}, len(summary.data.classes)
+    files, classes = {"model.npz": model, SUMMARY: encode(summary, indent=2)}, len(summary.data.classes)
     if deviation is not None:  # of each number, in the model's shape
         files["noise.npy"] = run_folder.npy_bytes(deviation.reshape(classes, -1) if classes else deviation)
-    last = run_folder.last_files(folder, files, summary)
+    sync(folder / "metrics.csv")
+    last = run_folder.last_files(folder, files)
     if world.start is None or world.shared_folder:
         write_whole(last)
         return
@@ -96,20 +98,6 @@ def fits(folder: Path, agent: int, models: Collection[str], end: End) -> str | N
     except (CheckFailed, RequestError) as error:
         return str(error)
     return None
-
-
-def staged(folder: Path) -> End | None:
-    """The end whose files are drafts in a folder."""
-    files = drafts_of(folder)
-    return End(read_end(files)[1], files) if files else None
-
-
-def take_end(folder: Path, end: End) -> None:
-    """Finish an agent's folder with an end that most have signed: by its own drafts, or the files of others."""
-    own = staged(folder)
-    mine = own is not None and own.digest == end.digest
-    files = own.files if own is not None and mine else end.files
-    adopt(folder, {**files, FINISH: end.finish}, "the end that most agents have signed", own=mine)
 
 
 class TailAverage:

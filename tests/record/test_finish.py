@@ -21,7 +21,6 @@ from admmnet.record.finish import (
     FINISH,
     TAKEN,
     Finish,
-    adopt,
     away_of,
     keep_end,
     kept_end,
@@ -30,6 +29,7 @@ from admmnet.record.finish import (
     quorum,
     read_end,
     received,
+    take_end,
 )
 from admmnet.record.folder import SUMMARY, model_bytes, npy_bytes
 from admmnet.record.forms import StartEntry
@@ -89,7 +89,7 @@ def test_an_end_that_is_none_is_not_taken(own: Path, files: Files) -> None:
         changed = dict(files)
         change(changed)
         with pytest.raises(CheckFailed, match=told):
-            adopt(own, changed, "files")
+            take_end(own, End("", changed, changed[FINISH]))
         assert {path: path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
     assert [quorum(agents) for agents in range(1, 7)] == [1, 2, 2, 3, 3, 4]
 
@@ -105,18 +105,18 @@ def test_two_of_three_are_enough_and_what_nobody_has_signed_is_left_out(own: Pat
         put(SUMMARY, "far_from_others", value={"0": 9.0}),
     ):
         change(files)
-    adopt(own, files, "files")
+    take_end(own, End("", files, files[FINISH]))
     found = summary_of(own)
     assert (found["test_error"]["consensus"], found["notes"], found["versions"]) == (None, [TAKEN], {})
     assert (found.get("train_loss"), found["far_from_others"]) == (None, {})
     assert all(found[key] == right[key] for key in ("per_agent", "ledgers", "seconds"))
     assert (own / "ledger/agent-002.jsonl").exists()
     with pytest.raises(RequestError, match="is finished"):
-        adopt(own, files, "files")
+        take_end(own, End("", files, files[FINISH]))
     (own / SUMMARY).unlink()
     (own / "part.json").unlink()
-    with pytest.raises(RequestError, match=r"it has no part\.json"):
-        adopt(own, files, "files")
+    with pytest.raises(CheckFailed, match=r"part\.json: cannot be read"):
+        take_end(own, End("", files, files[FINISH]))
 
 
 def fewer_models(files: Files) -> None:

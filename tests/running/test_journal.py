@@ -18,10 +18,10 @@ from msgspec.json import encode
 
 from admmnet.errors import RequestError, RunError
 from admmnet.evidence.judge import judged
-from admmnet.record.finish import TAKEN, public_files, read_end
+from admmnet.record.finish import TAKEN, public_files, read_end, staged, take_end
 from admmnet.record.folder import SUMMARY, create_folder
 from admmnet.record.journal import HEAD, JOURNAL, read_records, starts_of
-from admmnet.running.closing import fits, staged, take_end
+from admmnet.running.closing import fits
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS
 from admmnet.transport import NEVER

@@ -272,18 +272,17 @@ def npy_bytes(array: Vector | Matrix) -> bytes:
 
 def last_files(folder: Path, files: Mapping[str, bytes]) -> dict[Path, bytes]:
     """Last files of a run: behind all others the manifest, and the summary, which says that the run has finished."""
-    new = {folder / name: content for name, content in files.items()}
-    manifest, summary = make_manifest(folder, new), {folder / SUMMARY: new.pop(folder / SUMMARY)}
-    return new | {folder / MANIFEST: manifest} | summary
+    last = {name: content for name, content in files.items() if name != SUMMARY}
+    last |= {MANIFEST: make_manifest(folder, files), SUMMARY: files[SUMMARY]}
+    return {folder / name: content for name, content in last.items()}
 
 
-def make_manifest(folder: Path, new: Mapping[Path, bytes]) -> bytes:
+def make_manifest(folder: Path, new: Mapping[str, bytes]) -> bytes:
     """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added."""
-    files = {path: _entry(path) for path in _covered(folder) if path not in new}
-    for path, content in new.items():
-        files[path] = FileEntry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
-    names = {path.relative_to(folder).as_posix(): entry for path, entry in files.items()}
-    return encode(Manifest(schema=3, files=dict(sorted(names.items()))), indent=1)
+    files = {name: _entry(path) for name, path in _covered(folder).items() if name not in new}
+    for name, content in new.items():
+        files[name] = FileEntry(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
+    return encode(Manifest(schema=3, files=dict(sorted(files.items()))), indent=1)
 
 
 def _entry(path: Path) -> FileEntry:
@@ -303,7 +302,7 @@ def check_manifest(folder: Path, *, finished: bool) -> None:
     if not finished:
         died = "it was removed, or the run died in its last moment (--resume goes on)"
         raise CheckFailed(f"{folder / SUMMARY}: is missing, though {MANIFEST} is there: {died}")
-    there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
+    there = _covered(folder)
     for name, entry in read_form(Manifest, path, indent=1).files.items():
         file = there.pop(name, None)
         if file is None:
@@ -316,14 +315,12 @@ def check_manifest(folder: Path, *, finished: bool) -> None:
         raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
 
 
-def _covered(folder: Path) -> Iterator[Path]:
-    """Every file, link or whatever else there is in the folder that a manifest covers."""
-    for name in FILES:
-        path = folder / name
-        if path.is_dir() and not path.is_symlink():
-            yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
-        elif path.is_symlink() or path.exists():
-            yield path
+def _covered(folder: Path) -> dict[str, Path]:
+    """Every file, link or whatever else there is in the folder that a manifest covers, by name."""
+    there = [path for name in FILES if (path := folder / name).is_symlink() or path.exists()]
+    inside = [file for path in there if path.is_dir() and not path.is_symlink() for file in path.rglob("*")]
+    files = [path for path in (*there, *inside) if path.is_symlink() or not path.is_dir()]
+    return {path.relative_to(folder).as_posix(): path for path in files}
 
 
 def sha256(path: Path) -> str:

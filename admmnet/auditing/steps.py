@@ -39,11 +39,6 @@ CUT = 1e-3
 """Clip of a dual step over lambda N, where it is left open: a tenth of the default, so that every step is cut."""
 
 
-StepSeen = tuple[float, bool | None]
-"""Of a step the logarithm of the likelihood ratio if the canary, or what is in its place, was in its batch; and whether
-it was, None where nothing tells."""
-
-
 class StepTrials(Trials):
     """A run of a single-site method."""
 
@@ -87,8 +82,8 @@ class StepTrials(Trials):
 
     @property
     def shown(self) -> bool:
-        """Whether it is seen which steps had the canary: its dual variable has noise in these alone."""
-        return isinstance(self.series, SequentialSteps) or getattr(self.series, "dual_noise", False)
+        """Whether it is seen which steps had the canary: its dual variable has noise in these alone, or all know it."""
+        return isinstance(self.series, SequentialSteps | OnlineSteps) or getattr(self.series, "dual_noise", False)
 
     @property
     def reading(self) -> Reading:
@@ -121,18 +116,17 @@ class StepTrials(Trials):
         """Score: the logarithm of the likelihood ratio of all steps."""
         series, problem = self.series, self.problem(world)
         look = LOOKS[type(series)]
-        taken, seen = series.advance(problem, Rngs(*rng.spawn(2))), list[StepSeen]()
+        taken, seen = series.advance(problem, Rngs(*rng.spawn(2))), list[float]()
         with np.errstate(over="ignore", invalid="ignore"):
             before = _copied(next(taken))
             for progress in taken:
                 seen.append(look(series, problem, before, progress, self.worlds))
                 before = _copied(progress)
-            return Trial(self._score(seen), self.claimed)
+            return Trial(self._score(np.array(seen)), self.claimed)
 
-    def _score(self, seen: list[StepSeen]) -> float:
-        ratios, there = np.array([ratio for ratio, _ in seen]), [known for _, known in seen]
-        if there[0] is not None:
-            return float(ratios[np.array(there, dtype=bool)].sum())
+    def _score(self, ratios: Vector) -> float:
+        if self.shown:
+            return float(ratios[ratios != 0.0].sum())
         if getattr(self.series, "sampling", "shuffled") == "shuffled":  # once an epoch, nobody knows when
             length = self.series.length(self.method.known(self.records))
             sizes = np.full(length, float(getattr(self.series, "batch", 1)))
@@ -152,45 +146,45 @@ def _copied(progress: Any) -> dict[str, Any]:
 SEEN = ("theta", "v", "dual", "w", "q", "reward", "squares", "step")
 
 
-def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
+def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eq. (54): the noisy sum of clipped gradients that made the step."""
     theta: Vector = before["theta"]
     moved = (theta - after.theta) / series.learning_rate - series.regularisation * theta
     out, inside = (series.batch * moved - _slope(problem, row, theta, series.clip) * row for row in worlds)
-    return normal(out, inside, series.sigma), None
+    return normal(out, inside, series.sigma)
 
 
-def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
+def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (48) to (50): the canary's step, of length C, in v and where it is released in its dual variable."""
     moved = np.array([after.v[1] - before["v"][1], after.dual[0] - before["dual"][0]])
-    there = None
-    if isinstance(series, SequentialSteps) or series.dual_noise:
-        there = bool(moved[1] != 0.0)
-    else:
+    if not (isinstance(series, SequentialSteps) or series.dual_noise):
         moved = moved[:1]
-    return normal(moved, moved - series.clip, series.sigma), there
+    elif moved[1] == 0.0:
+        return 0.0
+    return normal(moved, moved - series.clip, series.sigma)
 
 
-def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
+def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (55), (56): the noisy sum of gradients that made the step; the ball is never left."""
     theta, t = before["theta"], after.step
     rates = {"sqrt": 1.0 / math.sqrt(t), "inverse": 1.0 / (series.regularisation * t), "constant": 1.0}
     size = min(series.batch, problem.records - series.batch * (t - 1))
     sum_ = size * ((theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta)
     out, inside = (float(np.linalg.norm(sum_ - _slope(problem, row, theta) * row)) for row in worlds)
-    return 0.5 * float(series.epsilon) * (out - inside), None
+    return 0.5 * float(series.epsilon) * (out - inside)
 
 
-def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> StepSeen:
+def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (57), (58): every record's own noisy subgradient, of one feature; whose it is everybody knows."""
     size = math.sqrt(max(0.0, after.squares - before["squares"]))
     along = after.reward - before["reward"] if before["q"][0] else after.q[0]
     sign = math.copysign(1.0, along * (before["q"][0] or 1.0))
     out, inside = (np.array([sign * size]) + _slope(problem, row, before["w"]) * row for row in worlds)
-    there = bool(after.order[after.step - 1] == 0)
+    if after.order[after.step - 1]:
+        return 0.0
     if series.epsilon is None:
-        return normal(out, inside, float(series.sigma or 0.0)), there
-    return 0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there
+        return normal(out, inside, float(series.sigma or 0.0))
+    return 0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0])))
 
 
 def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf) -> float:
@@ -200,11 +194,12 @@ def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf)
     return slope * min(1.0, clip / longest) if longest > 0.0 else slope
 
 
-LOOKS: dict[type, Callable[..., StepSeen]] = {
+LOOKS: dict[type, Callable[..., float]] = {
     GradientSteps: _gradients,
     DualSteps: _duals,
     SequentialSteps: _duals,
     DisjointSteps: _disjoint,
     OnlineSteps: _online,
 }
-"""What a step of each kind shows."""
+"""Of a step of each kind the logarithm of the likelihood ratio if the canary, or what is in its place, was in its
+batch; 0 where it was seen not to be."""

@@ -51,8 +51,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None) -> Non
     """Show every agent's spending, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
-    from admmnet.record.reader import read_run
-    from admmnet.record.verdict import verdict_of
+    from admmnet.record.reader import read_run, verdict_of
 
     found = read_run(run)
     accounts = _accounts(found, agent)
@@ -194,8 +193,7 @@ def network(run: Path, colluders: int, observers: str) -> None:
     """Say what other agents alone, or K together, can learn from what reaches them (docs/network-ledger.md)."""
     from admmnet.record.journal import journals
     from admmnet.record.network import find, network_of
-    from admmnet.record.reader import look_at
-    from admmnet.record.verdict import verdict_of
+    from admmnet.record.reader import look_at, verdict_of
 
     try:
         chosen = tuple(int(part) for part in observers.split(":")) if observers else ()

@@ -15,9 +15,9 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger.lines import digest
 from admmnet.record.finish import check_end, public_files
 from admmnet.record.folder import SUMMARY, measured
-from admmnet.record.reader import Run, read_run
+from admmnet.record.reader import Run, read_run, verdict_of
 from admmnet.record.receipts import FILE, Keys, Receipt, read_receipts
-from admmnet.record.verdict import Verdict, contradictions, verdict_of
+from admmnet.record.verdict import Verdict, contradictions
 from admmnet.transport.hosts import read_network
 
 

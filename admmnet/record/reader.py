@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from admmnet.config.toml import read_values
 from admmnet.data.loading import ENCODING
 from admmnet.errors import CheckFailed, RequestError, short
@@ -20,7 +22,7 @@ from admmnet.privacy.ledger.lines import digest
 from admmnet.record.encoding import read_found
 from admmnet.record.folder import PART, SUMMARY, PartFile, check_manifest, ledger_files, ledger_name, measured
 from admmnet.record.forms import Summary, absent
-from admmnet.record.verdict import contradictions
+from admmnet.record.verdict import Integrity, Verdict, contradictions, figures, mode_of, privacy_of, verdict_on
 
 Form = TypeVar("Form")
 
@@ -103,6 +105,27 @@ def look_at(path: str | Path, *, events: bool = True) -> Run:
         except CheckFailed as error:
             faults.append(str(error))
     return Run(path, named, summary, part, tuple(faults))
+
+
+def verdict_of(run: Run) -> Verdict:
+    """Verdict on a folder that was read back; of an unfinished one by its ledgers alone."""
+    accounts, summary = list(run.ledgers.values()), run.summary
+    integrity = Integrity(
+        state="unfinished" if summary is None else "stopped" if summary.stopped else "finished",
+        ledgers=len(accounts),
+        events=sum(account.count for account in accounts),
+        unended=sum(not account.finished for account in accounts),
+        torn=sum(account.torn for account in accounts),
+        fault=next(iter(run.faults), None),
+    )
+    if summary is not None:
+        return structs.replace(verdict_on(summary, str(run.path)), integrity=integrity)
+    first, settings = accounts[0], run.settings
+    mode = mode_of(first.header, settings.get("seed"))
+    entries = [figures(account.totals, account.contract) for account in accounts]
+    masked = first.header.get("trust") is not None
+    privacy = privacy_of(first.contract, entries, account=settings.get("account"), maskable=masked)
+    return Verdict(folder=str(run.path), mode=mode, privacy=privacy, integrity=integrity)
 
 
 def check_account(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct, structs
@@ -24,9 +24,6 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.record.folder import ledger_name
 from admmnet.record.format import epsilon
 from admmnet.record.forms import AgentEntry, FileForm, Mode, Privacy, Summary, absent
-
-if TYPE_CHECKING:
-    from admmnet.record.reader import Run
 
 Entries = Sequence[Any]
 """Figures of agents: by the names of ``AgentEntry``, or such entries."""
@@ -234,27 +231,6 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.integrity is not None:
             lines.append(f"integrity:  {self.folder}: {self.integrity.line()}")
         return lines
-
-
-def verdict_of(run: Run) -> Verdict:
-    """Verdict on a folder that was read back; of an unfinished one by its ledgers alone."""
-    accounts, summary = list(run.ledgers.values()), run.summary
-    integrity = Integrity(
-        state="unfinished" if summary is None else "stopped" if summary.stopped else "finished",
-        ledgers=len(accounts),
-        events=sum(account.count for account in accounts),
-        unended=sum(not account.finished for account in accounts),
-        torn=sum(account.torn for account in accounts),
-        fault=next(iter(run.faults), None),
-    )
-    if summary is not None:
-        return structs.replace(verdict_on(summary, str(run.path)), integrity=integrity)
-    first, settings = accounts[0], run.settings
-    mode = mode_of(first.header, settings.get("seed"))
-    entries = [figures(account.totals, account.contract) for account in accounts]
-    masked = first.header.get("trust") is not None
-    privacy = privacy_of(first.contract, entries, account=settings.get("account"), maskable=masked)
-    return Verdict(folder=str(run.path), mode=mode, privacy=privacy, integrity=integrity)
 
 
 def mode_of(header: Mapping[str, Any], seed: int | None) -> ModeFacts:

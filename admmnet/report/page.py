@@ -21,8 +21,8 @@ from admmnet.record import format
 from admmnet.record.folder import SUMMARY, sha256
 from admmnet.record.format import NONE, count, epsilon, number, parameters, seconds, size
 from admmnet.record.forms import AgentEntry
-from admmnet.record.reader import look_at
-from admmnet.record.verdict import figures, verdict_of
+from admmnet.record.reader import look_at, verdict_of
+from admmnet.record.verdict import figures
 from admmnet.report.columns import ColumnStyle, Row, cell, column_of
 from admmnet.report.figure import style
 from admmnet.report.run_plot import plot_run

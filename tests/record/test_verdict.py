@@ -19,8 +19,8 @@ from admmnet.evidence.judge import judged
 from admmnet.privacy.ledger import audit
 from admmnet.record import format
 from admmnet.record.folder import followed, measured
-from admmnet.record.reader import check_account
-from admmnet.record.verdict import contradictions, over_runs, verdict_of
+from admmnet.record.reader import check_account, verdict_of
+from admmnet.record.verdict import contradictions, over_runs
 from admmnet.report.page import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.tables import run_text

@@ -12,26 +12,13 @@ from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
 from admmnet.graph.files import EDGES, SUFFIXES, paired, read_topology, write_topology
-from admmnet.graph.simple import MAX_EDGES, MAX_NODES, Graph, check_topology
-from admmnet.graph.specs import SPECS, build_spec, is_random
+from admmnet.graph.simple import Graph, check_topology
+from admmnet.graph.specs import build_spec
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "MAX_EDGES",
-    "MAX_NODES",
-    "SPECS",
-    "SUFFIXES",
-    "Graph",
-    "GraphFacts",
-    "check_topology",
-    "describe",
-    "is_random",
-    "load_topology",
-    "network_of",
-    "write_topology",
-]
+__all__ = ["describe", "load_topology", "network_of", "write_topology"]
 
 
 def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, seed: int = 0) -> nx.Graph:

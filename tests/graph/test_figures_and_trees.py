@@ -9,8 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.graph import SUFFIXES, Graph, check_topology, describe, load_topology, network_of, write_topology
-from admmnet.graph.simple import parts_of
+from admmnet.graph import describe, load_topology, network_of, write_topology
+from admmnet.graph.files import SUFFIXES
+from admmnet.graph.simple import Graph, check_topology, parts_of
 from admmnet.graph.tree import OUTSIDE, spanning_tree
 
 SHIPPED = Path(__file__).parents[2] / "topologies"

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
-from admmnet.graph import SPECS, SUFFIXES, check_topology, is_random, load_topology, network_of, write_topology
-from admmnet.graph.files import named
+from admmnet.graph import load_topology, network_of, write_topology
+from admmnet.graph.files import SUFFIXES, named
+from admmnet.graph.simple import check_topology
+from admmnet.graph.specs import SPECS, is_random
 
 
 def same(first: nx.Graph, second: nx.Graph) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet import Method, RequestError, RunConfig, run
-from admmnet.graph import Graph
+from admmnet.graph.simple import Graph
 from admmnet.methods.agents import AgentPlan, Agents, Mask
 from admmnet.methods.base import Facts
 from admmnet.report.tables import run_text

@@ -6,8 +6,8 @@ Receipts show who forged a ledger or rolled it back, or told agents different th
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -21,13 +21,12 @@ from admmnet.record.verdict import Verdict, contradictions
 from admmnet.transport.hosts import read_network
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """Words in one run folder, all signed."""
 
     run: Run
     keys: Keys
-    receipts: list[Receipt] = field(repr=False)
+    receipts: list[Receipt]
 
 
 def judged(folder: Path, against: Sequence[Path] = (), *, network: str | None = None, private: bool = False) -> Verdict:

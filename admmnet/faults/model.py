@@ -146,10 +146,9 @@ class RoundFaults(Struct, frozen=True):
     """Whether what is sent over a link arrives, shape (links,)."""
     links: Links
 
-    def contact(self, agents: Sequence[int], around: Sequence[Sequence[int]]) -> Contact | None:
-        """Faults around agents and all or some of their neighbours, by edge; None if there is none."""
-        sender = np.repeat(np.array(agents, dtype=np.int64), [len(near) for near in around])
-        there = self.links.place(sender, np.array([j for near in around for j in near], dtype=np.int64))
+    def contact(self, sender: NDArray[np.int64], receiver: NDArray[np.int64]) -> Contact | None:
+        """Faults of links from agents to some of their neighbours, by edge; None if there is none."""
+        there = self.links.place(sender, receiver)
         found = Contact(self.present[there], self.arrives[there], self.arrives[self.links.back[there]])
         return None if all(mask.all() for mask in found) else found
 

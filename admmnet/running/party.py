@@ -130,7 +130,7 @@ class Party:
         here = np.zeros_like(online)
         here[self._rows] = online[self._rows]
         agents, edges = self.agents, self.agents.edges
-        agents.contact = None if faults is None else faults.contact(agents.ids, edges.around)
+        agents.contact = None if faults is None else faults.contact(np.array(agents.ids)[edges.owner], edges.other)
         if graph is not None and len(edges.other):
             there = np.concatenate([np.isin(near, graph[i]) for i, near in zip(agents.ids, edges.around, strict=True)])
             if not there.all():

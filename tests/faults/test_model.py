@@ -98,7 +98,7 @@ def test_a_round_is_the_same_everywhere_and_what_it_does_to_every_link() -> None
         heard = {pair for pair, on in zip(pairs, found.arrives, strict=True) if on}
         for i in graph:
             said, got = [(i, j) in heard for j in sorted(graph[i])], [(j, i) in heard for j in sorted(graph[i])]
-            contact = found.contact([i], [sorted(graph[i])])
+            contact = found.contact(np.full(len(graph[i]), i), np.array(sorted(graph[i])))
             assert (contact is None) == all(said + got)
             if contact is not None:
                 there = [not away & {i, j} for j in sorted(graph[i])]

@@ -44,7 +44,7 @@ def turn(method: Method, agents: Agents, trouble: FaultModel | None, round: int,
     """One round: every agent that is online speaks, messages go everywhere, receivers know what they missed."""
     agents.contact = None
     if trouble is not None:
-        agents.contact = trouble.at(round).contact(agents.ids, agents.edges.around)
+        agents.contact = trouble.at(round).contact(np.array(agents.ids)[agents.edges.owner], agents.edges.other)
         agents.online = np.array([trouble.at(round).online[i] for i in agents.ids])
     vectors, spoke = say(agents)
     spoke = spoke & agents.online

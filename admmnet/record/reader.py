@@ -94,9 +94,12 @@ def look_at(path: str | Path, *, events: bool = True) -> Run:
         faults += _misplaced(path, ledgers, part, agents, summary)
     named = {ledger_name(ledger.header["agent"], agents): ledger for ledger in ledgers.values()}
     if summary is not None:
-        wrong = dict(_digest_faults(path, summary, named, whole=part is None and not faults))
-        faults += wrong.values()
-        named = {name: ledger for name, ledger in named.items() if name not in wrong}
+        listed, away = summary.ledgers.keys(), absent(summary)
+        missing = {name for name in named.keys() - listed if named[name].header["agent"] not in away}
+        if part is None and not faults:  # a part's summary lists the ledgers of the others, which are elsewhere
+            missing |= listed - named.keys()
+        if missing:
+            faults.append(f"{path / SUMMARY}: ledgers and digests do not match: {', '.join(sorted(missing))}")
         faults += [f"{path / SUMMARY}: {fault}" for fault in contradictions(summary, named, measured(path))]
     if not faults:  # which any of these explains
         try:
@@ -191,26 +194,6 @@ def _declared(path: Path) -> int:
         return int(load_toml(path.read_bytes())["network"]["agents"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
-
-
-def _digest_faults(
-    path: Path, summary: Summary, named: Mapping[str, VerifiedLedger], *, whole: bool
-) -> Iterator[tuple[str, str]]:
-    """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
-
-    An agent that is away at the end has no digest there, and its ledger, as a rule, no end.
-    """
-    listed, away = summary.ledgers, absent(summary)
-    missing = {name for name in named.keys() - listed.keys() if named[name].header["agent"] not in away}
-    if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
-        missing |= listed.keys() - named.keys()
-    if missing:
-        yield "", f"{path / SUMMARY}: ledgers and digests do not match: {', '.join(sorted(missing))}"
-    for name in filter(listed.__contains__, named):
-        if named[name].sha256 != listed[name]:
-            yield name, f"{path / name}: its sha256 is not the one in summary.json"
-        elif not named[name].finished:
-            yield name, f"{path / name}: has no end line though summary.json says the run finished"
 
 
 def _check_encoding(path: Path, summary: Summary | None, ledgers: Iterable[VerifiedLedger]) -> None:

@@ -100,7 +100,11 @@ def _largest(entries: Entries, key: str) -> float | None:
 def contradictions(
     summary: Summary, ledgers: Mapping[str, VerifiedLedger], metrics: Iterable[tuple[int, int, int, Any]] = ()
 ) -> Iterator[str]:
-    """Yield what a summary says otherwise than the ledgers that verify, by name, and the rows of metrics.csv."""
+    """Yield what a summary says otherwise than the ledgers that verify, by name, and the rows of metrics.csv.
+
+    A run writes it when every agent that it still has is through: one that is away at the end has no digest there, and
+    its ledger, as a rule, no end.
+    """
     latest = {agent: (last, releases) for last, agent, releases, _ in metrics}
     end = max((last for last, _ in latest.values()), default=-1)
     # it ends before the last round where an agent has taken over the end
@@ -121,6 +125,10 @@ def contradictions(
             yield f"agent {agent}: takes no part in the last start, but its ledger is listed"
         elif agent in away and ledger.finished and summary.starts[-1].round < summary.rounds - 1:
             yield f"agent {agent}: takes no part in the last start, but its ledger ends whole"
+        elif name in listed and ledger.sha256 != listed[name]:
+            yield f"{name}: its sha256 is another one"
+        elif name in listed and not ledger.finished:
+            yield f"{name}: has no end line though the run finished"
         elif name in listed:
             entry, where = entries[agent], f"agent {agent}: "
             right = {"records": header["records"], "degree": len(header["neighbours"])}

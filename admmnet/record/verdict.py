@@ -102,8 +102,8 @@ def contradictions(
 ) -> Iterator[str]:
     """Yield what a summary says otherwise than the ledgers that verify, by name, and the rows of metrics.csv.
 
-    A run writes it when every agent that it still has is through: one that is away at the end has no digest there, and
-    its ledger, as a rule, no end.
+    A run writes its summary when all agents that are left are through: who is away at the end has no digest there, and,
+    as a rule, no end in its ledger.
     """
     latest = {agent: (last, releases) for last, agent, releases, _ in metrics}
     end = max((last for last, _ in latest.values()), default=-1)

@@ -171,10 +171,7 @@ class FaultModel:
         self.links, self._graph, self._everybody = Links(graph), graph, np.ones(len(graph), dtype=bool)
         self.drop, self.absences, self.schedule, self.seed = drop, tuple(absences), schedule, seed
         self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
-        self._away = np.array(
-            [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences], dtype=np.int64
-        ).reshape(-1, 3)
-        self._members: tuple[tuple[int, ...], Mask] = (), self._everybody
+        self._members: tuple[set[int], Mask] = set(), self._everybody
 
     @cached_property
     def changes(self) -> tuple[int, ...]:
@@ -191,10 +188,9 @@ class FaultModel:
         The largest connected part of those that are not away, of equal ones that with the lowest number; nobody where
         it is one agent.
         """
-        agent, first, last = self._away.T
-        away = tuple(np.unique(agent[(first <= round) & (round <= last)]).tolist())
+        away = {a.agent for a in self.absences if a.first <= round and (a.last is None or round <= a.last)}
         if away != self._members[0]:
-            parts = parts_of(self._graph, set(self._graph).difference(away))
+            parts = parts_of(self._graph, set(self._graph) - away)
             largest = max(parts, key=len, default=set[int]())
             members = np.zeros_like(self._everybody)
             members[list(largest) if len(largest) > 1 else []] = True

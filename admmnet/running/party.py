@@ -124,9 +124,7 @@ class Party:
 
     def taking_part(self, faults: RoundFaults | None, graph: Graph | None = None) -> Mask:
         """Who is online in a round, shape (B,); faults around the agents are theirs, over the edges of a ``graph``."""
-        online = np.ones(len(self.nodes), dtype=bool)
-        if faults is not None:
-            online = np.array([bool(faults.online[i]) for i in self.place])
+        online = np.ones(len(self.nodes), dtype=bool) if faults is None else faults.online[list(self.place)]
         here = np.zeros_like(online)
         here[self._rows] = online[self._rows]
         agents, edges = self.agents, self.agents.edges

@@ -6,7 +6,7 @@ MODEL = "faults/model.py"
 MUTANTS = {
     "one draw for all rounds": (MODEL, "spawn_key=(_TROUBLE, kind, round)", "spawn_key=(_TROUBLE, kind)"),
     "repetitions are the losses": (MODEL, "LOSSES, REPEATS = 1, 5", "LOSSES, REPEATS = 1, 1"),
-    "an absence ends a round early": (MODEL, "(round <= last)", "(round < last)"),
+    "an absence ends a round early": (MODEL, "round <= a.last", "round < a.last"),
     "a member beside an agent that is away": (MODEL, "online[links.sender] & online", "online[links.sender] | online"),
     "what an agent hears is what it says": (MODEL, "self.arrives[self.links.back[there]]", "self.arrives[there]"),
     "a lost answer is no fault": (MODEL, "all(mask.all() for mask in found)", "all(mask.all() for mask in found[:2])"),

@@ -12,7 +12,7 @@ import click
 from admmnet.cli.flags import explain_flag, json_flag, notes, output_flags, show, talks
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, given_in, setting_flags, settings_of
-from admmnet.config.run_config import RunConfig, known_settings, with_delta
+from admmnet.config.run_config import known_settings, with_delta
 from admmnet.config.toml import saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.experiments.parsing import listed
@@ -247,13 +247,9 @@ def baseline(name: str, config: str | None, dry_run: bool, **flags: Any) -> None
             f"--algorithm does not go with baseline: the method is named once, as in admmnet baseline {name}"
         )
     settings = settings_of(config, flags | {"algorithm": name})
-    if dry_run:
-        _show_plan(settings)
-    else:
+    if not dry_run:
         train(settings, World())
-
-
-def _show_plan(settings: RunConfig) -> None:
+        return
     from admmnet.config.modes import check_mode
     from admmnet.running.entrance import prepare
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
     from admmnet.privacy.network.account import Learned
     from admmnet.record.network import Network
-    from admmnet.record.reader import Run
     from admmnet.report.columns import Row
 
 B_IS = "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
@@ -28,16 +27,6 @@ B_IS = "eps spent: if at most K other agents work together against one; eps B: i
 @click.group(no_args_is_help=False)
 def ledger() -> None:
     """Read, check and export the agents' privacy ledgers."""
-
-
-def _accounts(run: Run, agent: int | None = None) -> list[VerifiedLedger]:
-    ledgers = run.ledgers.values()
-    chosen = [account for account in ledgers if agent in (None, account.header["agent"])]
-    if not chosen:
-        known = sorted(account.header["agent"] for account in ledgers)
-        there = f"agent {known[0]}" if len(known) == 1 else f"the agents {known[0]} to {known[-1]}"
-        raise RequestError(f"--agent {agent}: the run folder has {there}")
-    return chosen
 
 
 @ledger.command()
@@ -54,7 +43,11 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None) -> Non
     from admmnet.record.reader import read_run, verdict_of
 
     found = read_run(run)
-    accounts = _accounts(found, agent)
+    accounts = [own for own in found.ledgers.values() if agent in (None, own.header["agent"])]
+    if not accounts:
+        known = sorted(own.header["agent"] for own in found.ledgers.values())
+        there = f"agent {known[0]}" if len(known) == 1 else f"the agents {known[0]} to {known[-1]}"
+        raise RequestError(f"--agent {agent}: the run folder has {there}")
     entries = [_entry_of(own, delta, events=events) for own in accounts]
     if told_as_json(entries):
         return
@@ -244,7 +237,7 @@ def export(run: Path, form: str, out: Path | None) -> None:
     from admmnet.files import csv_text
     from admmnet.record.reader import read_run
 
-    accounts = _accounts(read_run(run))
+    accounts = read_run(run).ledgers.values()
     columns = ("agent", "round", "mechanism", "parameters", "rho", "xi", "rho_published")
     totals = ["rho", "xi", "epsilon_spent", "epsilon_published"]
     totals += ["epsilon_if_all_collude"] * any(account.totals.unmasked for account in accounts)

@@ -134,19 +134,15 @@ def show(run: Path, top: int | None, agent: int | None) -> None:
 
 def _said(facts: dict[str, Any]) -> Iterator[str]:
     """What the figures mean, and how much of them may be noise."""
-    if facts["beyond"] is not None and facts["noise"]["equation"] is not None:
+    beyond, chance, every = facts["beyond"], facts["beyond_of_noise"], count(len(facts["coefficients"]))
+    if beyond is not None and facts["noise"]["equation"] is not None:
+        told = "none" if not beyond else "few" if beyond <= 2.0 * chance else ""
         yield "deviation: standard deviation of the privacy noise in a coefficient (docs/methods.md)"
-        yield _beyond_words(facts, len(facts["coefficients"]))
+        yield (
+            f"{beyond} of {every} coefficients lie beyond 2 standard deviations; of as many numbers of pure noise "
+            f"about {number(chance)} would{f': {told} of them can be told from noise' if told else ''}"
+        )
     yield _unit_words(facts)
-
-
-def _beyond_words(facts: dict[str, Any], all_: int) -> str:
-    beyond, chance = facts["beyond"], facts["beyond_of_noise"]
-    told = "none" if not beyond else "few" if beyond <= 2.0 * chance else ""
-    return (
-        f"{beyond} of {count(all_)} coefficients lie beyond 2 standard deviations; of as many numbers of pure noise "
-        f"about {number(chance)} would{f': {told} of them can be told from noise' if told else ''}"
-    )
 
 
 def _unit_words(facts: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ class ProblemSettings(PrivacySettings, frozen=True, kw_only=True):
     loss_width: Annotated[float, about(ge=1e-6, le=1e6, scope="network")] | Auto = "auto"
     """half-width of the quadratic part; auto: 1, or 0.5 where --loss smoothed-hinge is given"""
     regularisation: Annotated[float, about(ge=0, le=1e12, tunable=True)] | Auto = "auto"
-    """auto: the least that is needed, 1e-4 for admm and in one place, there 1e-5 for hinge"""
+    """weight lambda; auto: the least that is needed, 1e-4 for admm and in one place, there 1e-5 for hinge"""
 
 
 class MethodSettings(ProblemSettings, frozen=True, kw_only=True):

@@ -27,8 +27,8 @@ from admmnet.holder import measurements
 from admmnet.holder.encoding import Number, Plain, Words
 from admmnet.methods import METHODS
 from admmnet.methods.agents import Agents
+from admmnet.privacy.contract import Filter
 from admmnet.privacy.events import EVENTS
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.form import Line, RunLine, Total
 from admmnet.record.encoding import Measured
 from admmnet.record.forms import TABLES as SUMMARY

@@ -14,9 +14,8 @@ from admmnet.methods.agents import AgentPlan
 from admmnet.methods.base import Facts, Method
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Draft, Target
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import Contract, Filter, Promise
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
-from admmnet.privacy.filters import Filter
 from admmnet.running.plan import contract_of, decide
 from admmnet.transport import World
 

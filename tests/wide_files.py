@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.certificate import WIDE
 
 
 def write_wide(path: Path, rows: int = 90, width: int = WIDE + 20, filled: int = 12, seed: int = 4) -> str:

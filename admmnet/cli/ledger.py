@@ -279,7 +279,7 @@ def show_accounts(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...
         for run in against + more:  # see `verify`
             check_account(folder, found[0], run)
     together = _together(folders, found) if len(folders) > 1 else []
-    entries = [[_entry_of(value) | {"runs": value.runs} for value in accounts.values()] for accounts in found]
+    entries = [[_entry_of(own) | {"runs": len(own.starts)} for own in accounts.values()] for accounts in found]
     several = {"folders": dict(zip(map(str, folders), entries, strict=True)), "together": together}
     if told_as_json(several if together else entries[0]):
         return

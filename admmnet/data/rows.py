@@ -21,8 +21,7 @@ from admmnet.data.source import Source
 from admmnet.data.table import RawColumn, Rows, refuse
 from admmnet.errors import DataError, RequestError
 from admmnet.files import free_memory
-from admmnet.solvers.accurate import WIDE, is_sparse
-from admmnet.solvers.certificate import squared_norms
+from admmnet.solvers.certificate import WIDE, is_sparse, squared_norms
 from admmnet.types import Matrix, Vector
 
 ATTEMPTS = 100

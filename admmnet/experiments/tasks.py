@@ -6,7 +6,6 @@ Settings are chosen on a validation part, training records that are held out, so
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -141,9 +140,7 @@ def worst_case(config: RunConfig, loader: Loader) -> Worst:
 
 def composed(parts: Sequence[Totals]) -> Totals:
     """Sum of the totals of several runs on the same records (docs/proofs.md, Theorem 5)."""
-    total = copy(added(parts))
-    total.alone = None  # the choice is a continuation: each would have to be within delta by itself
-    return total
+    return replace(added(parts), alone=None)  # a choice goes on: each would have to be within delta by itself
 
 
 def tuning_cost(trials: Sequence[Worst], finals: Sequence[Worst], delta: float) -> tuple[float, float | None]:

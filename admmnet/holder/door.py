@@ -26,8 +26,8 @@ from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.outbox import Outbox, question_hashes
 from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
-from admmnet.privacy.contract import MemoryLedger, affording, charge_all
-from admmnet.privacy.events import Event, NoRecords, check, relation_of
+from admmnet.privacy.contract import MemoryLedger, Step, quotes
+from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss, is_ours, tasks_of
 from admmnet.solvers.radius import MOST, clip, clip_rows
@@ -293,8 +293,9 @@ def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part,
         for place in part.places:
             doors[place]._forget(part.question)
     costed = [_affordable(doors, part, reserve, round) for part, reserve in asked if part.places]
-    charged = sorted((place, cost) for part, cost in costed for place in part.places if cost)
-    charge_all([doors[place]._ledger for place, _ in charged], round, [events for _, events in charged])
+    for place, steps in sorted(one for part, quoted in costed for one in zip(part.places, quoted, strict=True)):
+        for step in steps:
+            doors[place]._ledger.book(round, step)
     found: list[tuple[Part, Answered]] = []
     for kind in dict.fromkeys(type(part.question) for part, _ in costed):
         parts = [part for part, _ in costed if type(part.question) is kind and part.places]
@@ -304,15 +305,15 @@ def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part,
 
 def _affordable(
     doors: Sequence[Any], part: Part, reserve: Sequence[Measurement], round: int
-) -> tuple[Part, tuple[Event, ...]]:
-    """Members whose budgets afford what they are asked, and its cost; the others are refused for good."""
+) -> tuple[Part, list[tuple[Step, ...]]]:
+    """Members whose budgets afford what they are asked, and their charges; the others are refused for good."""
     question, own = part.question, [doors[place] for place in part.places]
     cost = question.cost(part.known)
     kept_back = [_ours(one, simulated=own[0].simulated).within(part.known).cost(part.known) for one in reserve]
-    needed = (*cost, *(event for events in kept_back for event in events))
-    if not needed:
-        return part, cost
-    for event in needed:
+    reserved = tuple(event for events in kept_back for event in events)
+    if not (cost or reserved):
+        return part, [()] * len(own)
+    for event in (*cost, *reserved):
         check(event)
         for promised in {door._ledger.contract.adjacency for door in own}:
             if relation_of(event) not in ("replace-one", promised):
@@ -323,15 +324,16 @@ def _affordable(
     for door in own:
         door._one_at_a_time(question)
     try:
-        fits = affording([door._ledger for door in own], needed)
+        quoted = quotes([door._ledger for door in own], round, cost, reserved)
     except ArithmeticError:
         raise RequestError(f"{type(question).__name__}: its cost exceeds every number: give it more noise") from None
+    fits = [steps is not None for steps in quoted]
     for door in compress(own, fits):
         door._after_its_first(question)
     for door, fit in zip(own, fits, strict=True):
         if not fit:
             door._ledger.refuse(round)
-    return part.only(fits), cost
+    return part.only(fits), [steps for steps in quoted if steps is not None]
 
 
 def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Answered]:

@@ -19,9 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
 from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Features, Problem, row_slack, unit_rows
-from admmnet.solvers.accurate import MANY, WIDE, is_sparse
-from admmnet.solvers.certificate import AnySolver, mean_losses, squared_norms
-from admmnet.solvers.kernel import chosen
+from admmnet.solvers.certificate import MANY, WIDE, AnySolver, chosen, is_sparse, mean_losses, squared_norms
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 

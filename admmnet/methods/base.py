@@ -25,8 +25,7 @@ from admmnet.types import Matrix, Total, Vector
 if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
     from admmnet.privacy.events import Event
-    from admmnet.privacy.network.shifts import GossipFlow
-    from admmnet.privacy.network.views import TreeFlow
+    from admmnet.privacy.network.shifts import GossipFlow, TreeFlow
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
-from admmnet.masking import Attempt
-from admmnet.masking.masks import check_participants
+from admmnet.masking import Attempt, check_participants
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
 from admmnet.methods.base import Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
@@ -25,7 +24,7 @@ from admmnet.privacy.events import DiscreteGaussian, Event
 from admmnet.types import Integers, Matrix, Vector
 
 if TYPE_CHECKING:
-    from admmnet.privacy.network.views import TreeFlow
+    from admmnet.privacy.network.shifts import TreeFlow
 
 FINEST = 2.0**-30
 """The grid over the least noise of any agent is at most this, eq. (71)."""
@@ -99,7 +98,7 @@ class SumMethod(Method):
 
     def flow(self, events: Mapping[int, Sequence[Event]]) -> TreeFlow | None:
         """Eq. (N1) of docs/network-ledger.md; masked sums have figures of their own."""
-        from admmnet.privacy.network.views import TreeFlow
+        from admmnet.privacy.network.shifts import TreeFlow
 
         found = [[one for one in events[i] if isinstance(one, DiscreteGaussian)] for i in sorted(events)]
         if self.masked or any(len(own) != self.rounds or len(own) != len(events[i]) for i, own in enumerate(found)):

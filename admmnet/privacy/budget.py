@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
-from admmnet.privacy import moments, proven, published, subsampled
-from admmnet.privacy.conversion import ORDERS, epsilon, loose_epsilon
-from admmnet.privacy.discrete import discrete_epsilon, excess, most_excess
-from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, NoRecords, SubsampledGaussian, Unprotected
+from admmnet.privacy import proven, published, subsampled
+from admmnet.privacy.conversion import ORDERS, discrete_epsilon, epsilon, loose_epsilon, most_excess
+from admmnet.privacy.events import DiscreteGaussian, Event, GammaNormVector, NoRecords, SubsampledGaussian
+from admmnet.types import Vector
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -22,94 +21,77 @@ Charges = tuple[tuple[Event, int], ...]
 """Events and how often."""
 COARSE = 4
 """Bits of a number of sampled steps that a running figure is read at, rounded up: few readings, each a transform."""
+_zeros = partial(np.zeros_like, ORDERS)
 
 
+@dataclass(frozen=True, eq=False)
 class Totals:
-    """Running totals of an agent's charges under both accountants.
+    """What an agent's charges so far come to under both accountants; ``empty`` is where they begin."""
 
-    Parameters
-    ----------
-    method : str
-        The form of the method; only ``published`` ones have published costs.
-
-    Attributes
-    ----------
-    rho : float
-        Proven zCDP total.
-    curve : ndarray of shape (601,)
-        Proven Renyi curve at ``conversion.ORDERS``.
-    mu_squared : float
-        Sum of mu^2 over events that a Gaussian one dominates, but for kappa; inf once there was another kind of event.
-    kappa : float
-        Sum of (P10) over discrete Gaussian events: how far they may be from Gaussian ones.
-    draws : int
-        Draws of noise that is clipped, (V10).
-    rho_published : float or None
-        Published total; None once an event has no published cost.
-    alone : SubsampledGaussian, GammaNormVector or None
-        All events so far as one, where they are steps on sampled batches of one kind, or a single ``GammaNormVector``:
-        its epsilons have readings of their own.
-    unmasked : Totals or None
-        The same events to those who know all masks; None where nothing was masked.
-    colluders : int or None
-        Least K of the masked events, up to which all other totals hold; None where nothing was masked.
-    """
-
-    def __init__(self, method: str = "published") -> None:
-        self.method = method
-        self.rho = 0.0
-        self.curve = np.zeros_like(ORDERS)
-        self.mu_squared = 0.0
-        self.kappa = 0.0
-        self.draws = 0
-        self._lost = 0.0, np.zeros_like(ORDERS)  # rounding of the sums of mu^2 and of the curve
-        self.rho_published: float | None = 0.0 if method == "published" else None
-        self.alone: SubsampledGaussian | GammaNormVector | None = None
-        self.unmasked: Totals | None = None
-        self.colluders: int | None = None
+    method: str = "proven"
+    """Form of the method: only ``published`` ones have published costs."""
+    rho: float = 0.0
+    """Proven zCDP total."""
+    curve: Vector = field(default_factory=_zeros)
+    """Proven Renyi curve at ``conversion.ORDERS``, shape (601,)."""
+    mu_squared: float = 0.0
+    """Sum of mu^2 over events that a Gaussian one dominates, but for kappa; inf once there was one of another kind."""
+    kappa: float = 0.0
+    """Sum of (P10) over discrete Gaussian events: how far they may be from Gaussian ones."""
+    draws: int = 0
+    """Draws of noise that is clipped, (V10)."""
+    rho_published: float | None = None
+    """Published total; None once an event has no published cost."""
+    alone: SubsampledGaussian | GammaNormVector | None = None
+    """All events so far as one, where they are steps on sampled batches of one kind, or a single ``GammaNormVector``:
+    its epsilons have readings of their own."""
+    unmasked: Totals | None = None
+    """The same events to those who know all masks; None where nothing was masked."""
+    colluders: int | None = None
+    """Least K of the masked events, up to which all other totals hold; None where nothing was masked."""
+    lost_mu: float = 0.0
+    lost_curve: Vector = field(default_factory=_zeros)
+    """What the sums of mu^2 and of the curve have lost by rounding."""
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
-        """Totals of events with their counts; an event of count 0 is none, whatever it costs."""
-        total = cls(method)
+        """Totals of events with their counts."""
+        total = empty(method)
         for event, count in charges:
-            if count:
-                total.add(event, count)
+            total = total.plus(event, count)
         return total
 
-    def claim(self, event: Event) -> float | None:
-        """Published cost of an event, None where there is none."""
-        return published.rho(event) if self.method == "published" else None
-
     @np.errstate(all="ignore")  # whatever a method has set
-    def add(self, event: Event, count: int = 1) -> None:
-        """Add the cost of an event, ``count`` times."""
+    def plus(self, event: Event, count: int = 1) -> Totals:
+        """Return the totals with an event added, ``count`` times; these where it costs nothing, or never happens."""
+        if not count or isinstance(event, NoRecords):
+            return self
+        cost, unmasked, colluders, claimed = proven.cost(event), self.unmasked, self.colluders, self.rho_published
         if masked := isinstance(event, DiscreteGaussian) and event.parts > 1:
-            self.colluders = min(event.colluders, event.colluders if self.colluders is None else self.colluders)
+            colluders = min(event.colluders, event.colluders if colluders is None else colluders)
         if masked or self.unmasked is not None:
-            self.unmasked = copy(self.unmasked or self)
-            self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)
-        cost, claim = proven.cost(event), self.claim(event)
-        self.alone = joined(self.alone, event, count, fresh=not self.rho)
-        self.rho = _plus(self.rho, count * cost.rho)
-        before = self.mu_squared, self.curve
-        lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
-        self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
-        mu_squared = count * proven.gaussian_mu_squared(event)
-        self.mu_squared = _plus(self.mu_squared, mu_squared)
-        after = self.mu_squared, self.curve
-        self._lost = tuple(map(_rounding, self._lost, before, (mu_squared, count * cost.curve), after))
-        self.draws += count * draws_of(event)
-        self.kappa = _plus(self.kappa, count * excess_of(event))
-        claimed = self.rho_published
-        self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
-
-    def plus(self, events: Iterable[Event]) -> Totals:
-        """Return the totals with these events added."""
-        more = copy(self)
-        for event in events:
-            more.add(event)
-        return more
+            own = event.alone if isinstance(event, DiscreteGaussian) else event
+            unmasked = (unmasked or self).plus(own, count)
+        if claimed is not None:
+            claim = published.rho(event)
+            claimed = None if claim is None else _plus(claimed, count * claim)
+        rise, more = count * cost.curve, count * cost.mu_squared
+        curve, mu_squared = self.curve + rise, _plus(self.mu_squared, more)
+        curve = np.where((curve == self.curve) & (cost.curve > 0.0), np.nextafter(self.curve, np.inf), curve)
+        return Totals(
+            self.method,
+            _plus(self.rho, count * cost.rho),
+            curve,
+            mu_squared,
+            _plus(self.kappa, count * cost.kappa),
+            self.draws + count * cost.draws,
+            claimed,
+            joined(self.alone, event, count, fresh=not self.rho),
+            unmasked,
+            colluders,
+            float(_rounding(self.lost_mu, self.mu_squared, more, mu_squared)),
+            _rounding(self.lost_curve, self.curve, rise, curve),
+        )
 
     def epsilon_proven(self, delta: float, *, coarse: bool = False) -> float:
         """Epsilon of the events so far: an odometer reading (docs/proofs.md, Theorem 5); inf if unprotected.
@@ -138,8 +120,8 @@ class Totals:
     def at(self, order: int | None) -> float:
         """Sum of D_alpha at the order of this index, of mu^2 without one, as if it were not rounded."""
         if order is None:
-            return float(self.mu_squared + self._lost[0])
-        return float(self.curve[order] + self._lost[1][order])
+            return self.mu_squared + self.lost_mu
+        return float(self.curve[order] + self.lost_curve[order])
 
     @property
     def kappa_alone(self) -> float:
@@ -155,7 +137,7 @@ class Totals:
         if self.alone is not None and self.method == "published":
             if isinstance(self.alone, GammaNormVector):
                 return self.alone.rate * self.alone.sensitivity  # pure epsilon, whatever delta is
-            return moments.epsilon(self.alone, delta)
+            return published.epsilon_of_moments(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 
@@ -171,19 +153,10 @@ def _rounding(lost: Any, before: Any, cost: Any, after: Any) -> Any:
     return np.where(np.isfinite(error), error, 0.0)
 
 
-def draws_of(event: Event) -> int:
-    """Draws of noise that is clipped, (V10): none of exact noise, of sampled steps one each."""
-    if isinstance(event, DiscreteGaussian | NoRecords | Unprotected):
-        return 0
-    return event.steps if isinstance(event, SubsampledGaussian) else 1
-
-
 def joined(
     before: SubsampledGaussian | GammaNormVector | None, event: Event, count: int, *, fresh: bool
 ) -> SubsampledGaussian | GammaNormVector | None:
     """Events as one: the steps of one kind on sampled batches add up, partitions of a random order do not."""
-    if isinstance(event, NoRecords):
-        return before
     if fresh and count == 1 and isinstance(event, SubsampledGaussian | GammaNormVector):
         return event
     if not isinstance(event, SubsampledGaussian) or event.sampling == "shuffled":
@@ -196,31 +169,18 @@ def joined(
     return None
 
 
-def excess_of(event: Event) -> float:
-    """Return (P10) of an event: how far it may be from a Gaussian one."""
-    if not isinstance(event, DiscreteGaussian):
-        return 0.0
-    return excess(event.dimension, event.sigma / event.grid, event.parts)
-
-
 SHARED = 1024
 """States of totals, their lines and their affordances that agents with equal histories share."""
 
 
 @lru_cache(maxsize=64)
 def empty(method: str) -> Totals:
-    """Totals of no event, shared: never to be added to."""
-    return Totals(method)
+    """Totals of no event, shared."""
+    return Totals(method, rho_published=0.0 if method == "published" else None)
 
 
-@lru_cache(maxsize=SHARED)
-def grown(totals: Totals, event: Event) -> Totals:
-    """Totals with one more event, shared by all agents with this history: never to be added to."""
-    if isinstance(event, NoRecords):
-        return totals
-    more = copy(totals)
-    more.add(event)
-    return more
+grown = lru_cache(maxsize=SHARED)(Totals.plus)
+"""Totals with one more event, shared by all agents with this history."""
 
 
 def added(parts: Sequence[Totals]) -> Totals:
@@ -229,12 +189,11 @@ def added(parts: Sequence[Totals]) -> Totals:
     if len(charged := [part for part in parts if part.rho]) == 1:
         return found
     claims = [part.rho_published for part in charged]
-    found.rho_published = None if None in claims else math.fsum(claim or 0.0 for claim in claims)
-    first, *others = [part.alone for part in parts if part.rho] or [None]
+    first, *others = [part.alone for part in charged] or [None]
     for other in others:
         first = None if first is None or other is None else joined(first, other, 1, fresh=False)
-    found.alone = first  # steps of one kind on sampled batches have a reading of their own
-    return found
+    claimed = None if None in claims else math.fsum(claim or 0.0 for claim in claims)
+    return replace(found, rho_published=claimed, alone=first)  # steps of one kind have a reading of their own
 
 
 def largest(parts: Sequence[Totals]) -> Totals:
@@ -244,15 +203,12 @@ def largest(parts: Sequence[Totals]) -> Totals:
 
 def _joined(parts: Sequence[Totals], join: Callable[..., Any]) -> Totals:
     parts = [part for part in parts if part.rho]
-    if len(parts) == 1:
-        return parts[0]  # what is alone has readings of its own
-    found = Totals("proven")
-    if not parts:
-        return found
-    found.curve = join([part.curve for part in parts], axis=0)
-    for name in ("rho", "mu_squared", "kappa"):
-        setattr(found, name, float(join([getattr(part, name) for part in parts])))
-    if any(part.unmasked is not None for part in parts):
-        found.unmasked = _joined([part.unmasked or part for part in parts], join)
-        found.colluders = min(part.colluders for part in parts if part.colluders is not None)
-    return found
+    if len(parts) < 2:
+        return parts[0] if parts else Totals()  # what is alone has readings of its own
+    sums = ([getattr(part, name) for part in parts] for name in ("rho", "mu_squared", "kappa"))
+    rho, mu_squared, kappa = (float(join(one)) for one in sums)
+    masked = any(part.unmasked is not None for part in parts)
+    unmasked = _joined([part.unmasked or part for part in parts], join) if masked else None
+    colluders = min((part.colluders for part in parts if part.colluders is not None), default=None)
+    curve = join([part.curve for part in parts], axis=0)
+    return Totals("proven", rho, curve, mu_squared, kappa, unmasked=unmasked, colluders=colluders)

@@ -14,11 +14,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import SLACK, Charges, Totals
-from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
+from admmnet.privacy.contract import Filter
+from admmnet.privacy.conversion import ORDERS, allowance, discrete_epsilon, discrete_mu, excess, loose_rho, most_excess
 from admmnet.privacy.conversion import epsilon as epsilon_of
-from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import Sampling, SubsampledGaussian
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.subsampled import epsilon_proven
 
 N = TypeVar("N")
@@ -81,11 +80,8 @@ class Target:
             need, most = self.at_order(worst)
             return need <= most
         if self.spent is not None:
-            total = Totals("proven")
-            total.rho, total.curve = self.spent.rho + worst.rho, self.spent.curve + worst.curve
-            total.mu_squared = self.spent.mu_squared + worst.mu_squared
-            total.kappa = self.spent.kappa_alone + worst.kappa_alone
-            return self._within(total)
+            kappa = self.spent.kappa_alone + worst.kappa_alone
+            return self._within(Totals(mu_squared=self.spent.mu_squared + worst.mu_squared, kappa=kappa))
         if worst.kappa and math.isfinite(worst.mu_squared):
             if worst.gaussian(self.epsilon, self.delta):
                 return self._within(worst)
@@ -118,9 +114,7 @@ class Target:
         ahead = self.worst(())
 
         def fits(rho: float) -> bool:
-            total = Totals("proven")
-            total.rho, total.curve, total.mu_squared = ahead.rho + rho, ahead.curve + rho * ORDERS, math.inf
-            return self.allows(total)
+            return self.allows(Totals(rho=ahead.rho + rho, curve=ahead.curve + rho * ORDERS, mu_squared=math.inf))
 
         start = self.epsilon * self.epsilon / (4.0 * math.log(1.0 / self.delta) + 4.0 * self.epsilon)
         if self.spent is not None and self.spent.rho > 0.0 and not fits(1e-6 * start):
@@ -205,7 +199,7 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
         used, most = target.at_order(ahead)
         left = 2.0 * (most - used) / float(ORDERS[target.order])
     if not left > 1e-6 * fresh:
-        raise BudgetError(target.exhausted(Totals("proven") if spent is None else spent))
+        raise BudgetError(target.exhausted(spent or Totals()))
     return math.sqrt(left) * _BELOW
 
 

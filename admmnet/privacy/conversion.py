@@ -107,3 +107,78 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if gaussian_delta(middle, epsilon) > delta else (middle, high)
     return low
+
+
+def excess(size: int, s: float, parts: int = 1) -> float:
+    """Bound on the log ratio of the discrete law to that of a rounded Gaussian: docs/proofs.md, eq. (P10).
+
+    Parameters
+    ----------
+    size : int
+        Coordinates d of the integer vector.
+    s : float
+        Standard deviation parameter of the whole noise.
+    parts : int
+        m, where the noise is the sum of m independent N_Z(0, s^2/m).
+
+    Raises
+    ------
+    ValueError
+        If s^2/m is below 1, where no bound is proved.
+    """
+    part = s * s / parts
+    if not part >= 1.0:
+        raise ValueError(f"the noise of each of {parts} parts needs a parameter of at least 1, got {math.sqrt(part):g}")
+    return size * (1.0 / (24.0 * s * s) + 2.01 * (parts - 1) * math.exp(-(math.pi**2) * part))
+
+
+EXCESS_SHARE = 1e-3
+"""Share of delta that sums of ``excess`` may take: mu falls by about 1e-4 of itself."""
+
+
+def most_excess(epsilon: float, delta: float) -> float:
+    """Sum of ``excess`` that a filter of (mu^2, kappa) admits: the K of docs/proofs.md, (P11)."""
+    return EXCESS_SHARE * delta * math.exp(-epsilon)
+
+
+@lru_cache(maxsize=1024)
+def discrete_mu(epsilon: float, delta: float, kappa: float) -> float:
+    """Largest mu at which Theorem 19 gives (epsilon, delta) for this kappa, never above it.
+
+    ValueError if kappa alone takes all of delta.
+    """
+    left = _left(epsilon, delta, kappa)
+    if not left > 0.0:
+        raise ValueError(f"kappa = {kappa:g} leaves nothing of delta = {delta:g} at epsilon = {epsilon:g}")
+    return gaussian_mu(epsilon, left)
+
+
+@lru_cache(maxsize=4096)
+def discrete_epsilon(mu: float, kappa: float, delta: float) -> float:
+    """Least epsilon that Theorem 19 gives at this delta, to 1e-12 relative and never below it; inf where none."""
+    low = gaussian_epsilon(mu, delta)
+    if kappa == 0.0:
+        return low
+    step = 1e-12 * max(low, 1e-3)
+    while True:  # the bound falls, then rises with epsilon: the first crossing is the one wanted
+        high = low + step
+        left = _left(high, delta, kappa)
+        if not left > 0.0:
+            return math.inf
+        if gaussian_delta(mu, high) <= left:
+            break
+        low, step = high, 2.0 * step
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        fits = gaussian_delta(mu, middle) <= _left(middle, delta, kappa)
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
+def _left(epsilon: float, delta: float, kappa: float) -> float:
+    """What Theorem 19 leaves for (P5): (delta - e^epsilon (e^kappa - 1)) e^-kappa, rounded down."""
+    if kappa == 0.0:
+        return delta
+    if epsilon + kappa > 700.0:
+        return 0.0
+    return (delta - math.exp(epsilon) * math.expm1(kappa)) * math.exp(-kappa) * (1.0 - 1e-13)

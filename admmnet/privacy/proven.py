@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from statistics import NormalDist
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from admmnet.privacy import events as kinds
 from admmnet.privacy import subsampled
-from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import DiscreteGaussian, Event, GammaNorm, Gaussian, NoRecords, ObjectivePerturbation
+from admmnet.privacy.conversion import LAMBDAS, ORDERS, excess
+from admmnet.privacy.events import Event, GammaNorm, ObjectivePerturbation
 from admmnet.types import Vector
 
 LEAST = math.ulp(0.0)
@@ -29,33 +29,51 @@ LOGISTIC = 1.4428
 
 
 class EventCost(NamedTuple):
-    """Cost of one event: rho-zCDP and the Renyi curve at ``conversion.ORDERS``."""
+    """Proven cost of one event."""
 
     rho: float
+    """Plain zCDP."""
     curve: Vector
+    """Renyi curve at ``conversion.ORDERS``, read-only."""
+    mu_squared: float
+    """mu^2 of N(0, 1) against N(mu, 1), which cost no less than the event; inf where no such pair is proved."""
+    kappa: float = 0.0
+    """(P10): how far it may be from a Gaussian one."""
+    draws: int = 1
+    """Draws of noise that is clipped, (V10): none of exact noise, of sampled steps one each."""
 
 
 @lru_cache(maxsize=512)  # an entry has 5 kB
 def cost(event: Event) -> EventCost:
-    """Proven cost of one event, infinite for an unprotected release; its curve is read-only."""
+    """Proven cost of one event, infinite for an unprotected release."""
     match event:
         case kinds.ObjectivePerturbation():
-            rho, curve = _objective_perturbation(event)
-        case kinds.Gaussian() | kinds.DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
+            found = _objective_perturbation(event)
+        case kinds.Gaussian():
             rho = gaussian_rho(event.sensitivity, event.sigma)
-            if isinstance(event, DiscreteGaussian) and event.parts > 1:
+            found = EventCost(rho, rho * ORDERS, 2.0 * rho)
+        case kinds.DiscreteGaussian():  # Canonne, Kamath, Steinke 2020, Theorem 4
+            rho = gaussian_rho(event.sensitivity, event.sigma)
+            if event.parts > 1:
                 rho = math.nextafter(rho, math.inf)  # Theorem 19, (P12): more than several parts add
-            curve = rho * ORDERS
-        case kinds.Laplace() | kinds.AboveThreshold() | kinds.GammaNorm() | kinds.GammaNormVector():
-            rho, curve = _pure(cast("float", pure_of(event)))
+            kappa = excess(event.dimension, event.sigma / event.grid, event.parts)
+            found = EventCost(rho, rho * ORDERS, 2.0 * rho, kappa, 0)
+        case kinds.Laplace():
+            found = _pure(event.sensitivity / event.scale)
+        case kinds.AboveThreshold():
+            found = _pure(event.epsilon_threshold + event.epsilon_query)
+        case kinds.GammaNorm():
+            found = _pure(gamma_norm_epsilon(event))
+        case kinds.GammaNormVector():
+            found = _pure(event.rate * event.sensitivity)
         case kinds.SubsampledGaussian():
-            rho, curve = subsampled.rho(event), subsampled.curve(event)
+            found = EventCost(subsampled.rho(event), subsampled.curve(event), math.inf, draws=event.steps)
         case kinds.NoRecords():
-            rho, curve = 0.0, np.zeros_like(ORDERS)
+            found = EventCost(0.0, np.zeros_like(ORDERS), 0.0, draws=0)
         case _:
-            rho, curve = math.inf, np.full_like(ORDERS, np.inf)
-    curve.flags.writeable = False
-    return EventCost(rho, curve)
+            found = EventCost(math.inf, np.full_like(ORDERS, np.inf), math.inf, draws=0)
+    found.curve.flags.writeable = False
+    return found
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
@@ -76,8 +94,8 @@ def gamma_norm_epsilon(event: GammaNorm) -> float:
     return min(whole, max(slope, 8.0 * kappa)) if event.logistic else whole
 
 
-def _pure(epsilon: float) -> tuple[float, Vector]:
-    """Zero-concentrated rho, and the exact curve of the worst pure-epsilon pair: docs/proofs.md Theorem 2.
+def _pure(epsilon: float) -> EventCost:
+    """Cost of an event that is epsilon-DP, with the exact curve of the worst pair: docs/proofs.md Theorems 2, 32.
 
     ln(cosh((lam + 1/2) epsilon) / cosh(epsilon/2)) / lam; the quotient is 1 + 2 sinh(x) sinh(w) / cosh(epsilon/2).
     """
@@ -85,12 +103,15 @@ def _pure(epsilon: float) -> tuple[float, Vector]:
     x, w = np.minimum(half * ORDERS, 350.0), np.minimum(half * LAMBDAS, 350.0)
     product = 2.0 * np.sinh(x) * np.sinh(w) / math.cosh(min(half, 350.0))
     exact = np.where(half * ORDERS < 350.0, np.log1p(product) / LAMBDAS, np.inf)
-    return rho, np.maximum(np.minimum(np.minimum(exact, rho * ORDERS), epsilon), LEAST)
+    curve = np.maximum(np.minimum(np.minimum(exact, rho * ORDERS), epsilon), LEAST)
+    return EventCost(rho, curve, max(pure_mu(epsilon) ** 2, LEAST))
 
 
-def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
+def _objective_perturbation(event: ObjectivePerturbation) -> EventCost:
     """docs/proofs.md Theorem 3: rho0 + 2.6 kappa^2, the curve min{(R), (A)}, or (L); at most Theorem 26's mu^2/2."""
-    half = 0.5 * gaussian_mu_squared(event)
+    lam = stretch(event)
+    mu_squared = max((lam * (event.sensitivity / event.sigma)) ** 2, LEAST) if lam < math.inf else lam
+    half = 0.5 * mu_squared
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
     y = LAMBDAS * kappa
@@ -101,7 +122,7 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
     if event.logistic:
         logistic = ORDERS * np.maximum(rho0, LOGISTIC * kappa * kappa / np.maximum(1.0 - y, 1e-3))
         curve = np.where(y < 0.999, np.minimum(curve, logistic), curve)
-    return min(rho0 + 2.6 * kappa * kappa, half), np.minimum(curve, ORDERS * half)
+    return EventCost(min(rho0 + 2.6 * kappa * kappa, half), np.minimum(curve, ORDERS * half), mu_squared)
 
 
 def stretch(event: ObjectivePerturbation) -> float:
@@ -114,31 +135,6 @@ def stretch(event: ObjectivePerturbation) -> float:
     if event.logistic:
         return (1.0 + 0.3 * max(0.0, k - 0.79) ** 2) * ROUNDED
     return (1.0 + 0.11 * max(k, 0.17) ** 2 + 0.36 * max(0.0, k - 0.3) ** 2) * ROUNDED
-
-
-def gaussian_mu_squared(event: Event) -> float:
-    """mu^2 of N(0, 1) against N(mu, 1), which cost no less than the event; inf where no such pair is proved."""
-    if isinstance(event, ObjectivePerturbation):
-        lam = stretch(event)
-        return max((lam * (event.sensitivity / event.sigma)) ** 2, LEAST) if lam < math.inf else lam
-    if (epsilon := pure_of(event)) is not None:
-        return max(pure_mu(epsilon) ** 2, LEAST)
-    near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
-    return 2.0 * cost(event).rho if near else math.inf
-
-
-def pure_of(event: Event) -> float | None:
-    """Epsilon of an event that is epsilon-DP by itself, at delta 0; None of any other."""
-    match event:
-        case kinds.Laplace():
-            return event.sensitivity / event.scale
-        case kinds.AboveThreshold():
-            return event.epsilon_threshold + event.epsilon_query
-        case kinds.GammaNorm():
-            return gamma_norm_epsilon(event)
-        case kinds.GammaNormVector():
-            return event.rate * event.sensitivity
-    return None
 
 
 def pure_mu(epsilon: float) -> float:

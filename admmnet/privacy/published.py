@@ -1,18 +1,31 @@
-"""The published accountant: the arithmetic of Ding et al. (2020) to the letter, for comparison with their figures.
+"""The published accountants, for comparison with the papers' figures: none is a privacy claim of ours.
 
-It is not a privacy claim of ours; docs/proofs.md says which of its steps do not hold.
+The arithmetic of Ding et al. (2020) to the letter, and the moments accountant, by which DP-SGD and DP-SCD were
+published (Abadi et al. 2016, Damaskinos et al. 2021). docs/proofs.md says where they do not hold.
 """
 
 from __future__ import annotations
 
 import math
 
-from admmnet.privacy.events import Event, GammaNorm, Gaussian, Laplace, NoRecords, ObjectivePerturbation
+import numpy as np
+
+from admmnet.privacy.events import (
+    Event,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    NoRecords,
+    ObjectivePerturbation,
+    SubsampledGaussian,
+)
 
 DELTA1 = 1e-4
 """delta1 of Theorem 3.1, fixed in sec. 5 of the paper."""
 EPSILON3_SHARE = 0.99
 """epsilon3 / epsilon1 in sec. 5 of the paper; its Theorem 3.1 asks for a share below 1 and no more."""
+MOMENTS = 128
+"""Moments that are kept, as in the code of Damaskinos et al. (2021); 32 in Abadi et al. (2016)."""
 
 
 def rho(event: Event) -> float | None:
@@ -63,3 +76,28 @@ def epsilon1(rho1: float) -> float:
 def sigma1(epsilon3: float, sensitivity: float) -> float:
     """sigma1 = Delta sqrt(2 ln(1.25/delta1)) / epsilon3, Delta = 2 G/n_i: docs/methods.md eq. (10)."""
     return sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA1)) / epsilon3
+
+
+def least_of_moments(delta: float) -> float:
+    """Epsilon that is read where the noise hides everything: ln(1/delta) over the last moment."""
+    return math.log(1.0 / delta) / MOMENTS
+
+
+def epsilon_of_moments(event: SubsampledGaussian, delta: float) -> float:
+    """Epsilon of all steps together, docs/proofs.md eq. (P13): Abadi et al. 2016, Theorem 2 and eq. (4).
+
+    Batches are booked as if every record were in by its own coin and nobody saw which, however they came about. The
+    papers' noise multiplier is relative to C, that of ``fixed`` events to 2 C.
+    """
+    from scipy.special import gammaln, logsumexp, xlog1py
+
+    sigma = (2.0 if event.sampling == "fixed" else 1.0) * event.noise_multiplier
+    moments, k = np.arange(1.0, MOMENTS + 1.0), np.arange(MOMENTS + 2.0)
+    order = moments[:, None] + 1.0
+    rest = np.maximum(order - k, 0.0)
+    precision = min(1.0 / max(sigma, 1e-130), 1e130)  # without noise nothing overflows
+    growth = 0.5 * k * (k - 1.0) * precision**2
+    terms = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(rest + 1.0) + k * math.log(event.rate)
+    terms = np.where(k <= order, terms + xlog1py(rest, -event.rate) + growth, -np.inf)
+    logs = np.maximum(logsumexp(terms, axis=1), 0.0)
+    return float(np.min((event.steps * logs - math.log(delta)) / moments))

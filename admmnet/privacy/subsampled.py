@@ -158,11 +158,8 @@ def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "p
     above to about 3e-4 relative; by the Renyi curve where that is out of its reach. RequestError if dp-accounting is
     needed and missing.
     """
-    if arithmetic == "pld":
-        found = _loss_epsilon(event, delta)
-        if math.isfinite(found):
-            return found
-    return renyi_epsilon(curve(event), delta)
+    found = _loss_epsilon(event, delta) if arithmetic == "pld" else math.inf
+    return found if math.isfinite(found) else renyi_epsilon(curve(event), delta)
 
 
 def gaussian_profile(x: Vector, mu: float) -> Vector:

@@ -17,8 +17,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.network.account import Flow, Learned, extremes, learned
-from admmnet.privacy.network.shifts import STEPS
-from admmnet.privacy.network.views import MOST_SETS, TreeFlow, sets_of
+from admmnet.privacy.network.shifts import MOST_SETS, STEPS, TreeFlow, sets_of
 from admmnet.record.forms import NetworkFigures
 from admmnet.record.journal import WENT_ON
 from admmnet.record.reader import Run

@@ -44,7 +44,7 @@ def figures(totals: Totals, contract: Contract) -> dict[str, float | None]:
         "rho_proven": finite(most.rho) if most is not None and covered else None,
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if promise is None else promise.epsilon,
-        "delta": contract.delta,
+        "delta": None if promise is None else promise.delta,
         "epsilon_proven": finite(most.epsilon) if most is not None and covered else None,
         "epsilon_spent": finite(contract.spent(totals)) if covered else None,
         "epsilon_published": None if promise is None else finite(totals.epsilon_published(promise.delta)),

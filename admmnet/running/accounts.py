@@ -216,10 +216,11 @@ def check_promise(account: AccountFile, method: Method, contract: Contract) -> N
             f"the account {account.path} adds up costs for {account.adjacency}, but {method.name} is for "
             f"{contract.adjacency}: {ANOTHER_FOLDER}"
         )
-    if account.filter is not None and contract.parts > account.filter.parts:
+    parts = 1 if contract.filter is None else contract.filter.parts
+    if account.filter is not None and parts > account.filter.parts:
         raise RequestError(
             f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
-            f"not collude, this run has {contract.parts}: raise --colluders; else {ANOTHER_FOLDER}"
+            f"not collude, this run has {parts}: raise --colluders; else {ANOTHER_FOLDER}"
         )
 
 

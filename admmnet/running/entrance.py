@@ -25,7 +25,7 @@ from admmnet.running.graphs import faults_of, located
 from admmnet.running.loading import Loader, block_of, held, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.takeover import check_charged, check_columns, source_of
-from admmnet.solvers.kernel import NAMES, chosen
+from admmnet.solvers.certificate import NAMES, chosen
 from admmnet.transport import World
 from admmnet.transport.collective import share
 from admmnet.transport.layout import layout, owners_of

@@ -220,4 +220,4 @@ class Journal:
 
 def _said(agent: Node) -> Said:
     assert agent.door.outbox is not None
-    return Said(agent.door.outbox.take(), agent.ledger.take())
+    return Said(agent.door.outbox.take(), agent.ledger.chain.take())

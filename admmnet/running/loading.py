@@ -25,7 +25,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.tasks import require_task
 from admmnet.record.encoding import Found, found_in
-from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import is_sparse
 from admmnet.transport import World
 from admmnet.transport.collective import share
 from admmnet.transport.settings import NetworkSettings

@@ -28,10 +28,9 @@ from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.budget import SHARED, Charges, Totals, empty
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import Contract, Filter, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import EVENTS, check, relation_of
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.running.accounts import check_gaussian, check_promise
@@ -181,9 +180,9 @@ def _planned(
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
         if not first.charges:  # of an agent that is never asked: the account is open to any plan
-            worst.curve = Target(target.epsilon, target.delta).nominal_rho() * ORDERS
+            worst = replace(worst, curve=Target(target.epsilon, target.delta).nominal_rho() * ORDERS)
         if settings.account_order or not first.charges:
-            worst.mu_squared = math.inf
+            worst = replace(worst, mu_squared=math.inf)
         account.filter = Filter.of(target.epsilon, target.delta, worst, parts, account=True)
         target = replace(target, account=account.filter, spent=target.spent or empty(target.form))
     elif account is not None and target.order is None:

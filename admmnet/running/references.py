@@ -21,8 +21,7 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.record.encoding import Found
 from admmnet.running.loading import KEPT, Loader
 from admmnet.running.plan import Plan
-from admmnet.solvers.accurate import WIDE, is_sparse
-from admmnet.solvers.kernel import Kernel, chosen
+from admmnet.solvers.certificate import WIDE, Kernel, chosen, is_sparse
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.transport import Transport, is_writer

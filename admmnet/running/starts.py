@@ -209,7 +209,7 @@ class HostJournal(Journal):
     def centre(self, centred: Centred, agents: Sequence[Node]) -> Segment:
         """Write down that a changed start begins, with the lines of ledgers that say so; return its rounds."""
         self.broken = True  # what is taken now is nowhere until it is written
-        centred.lines = b"".join(node.ledger.take() for node in agents)
+        centred.lines = b"".join(node.ledger.chain.take() for node in agents)
         self.write(centred)
         self.broken = False
         return self.segments[-1]

@@ -30,7 +30,7 @@ from admmnet.running.observer import Observer
 from admmnet.running.party import Party
 from admmnet.running.plan import Plan
 from admmnet.running.topics import Figures
-from admmnet.solvers.kernel import NAMES, chosen
+from admmnet.solvers.certificate import NAMES, chosen
 from admmnet.transport import Transport
 from admmnet.transport.collective import share
 from admmnet.types import Vector

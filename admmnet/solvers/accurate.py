@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from admmnet.solvers.certificate import is_sparse, norm_of
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -22,21 +23,6 @@ _U = 2.0**-53
 _SPLITTER = 2.0**27 + 1.0
 _SURE = 32.0  # a slope is believed where it exceeds its error bound by this factor
 _FLAT = 2.0**-20  # a Newton step at a wider angle from the gradient is not taken
-_BLOCK = 100_000  # numbers of X worked on at once: 0.8 MB stay in cache between X theta and X^T w
-WIDE = 1500
-"""Features from which on no (d, d) matrix is made, rows may be sparse, and bounds hold for sums over all records."""
-MANY = 300
-"""Features from which on no (d, d) matrix is made for an agent of at most d/2 records."""
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
-    return hasattr(X, "tocsr")
-
-
-def block_size(d: int) -> int:
-    """Most rows of d numbers that are worked on at once."""
-    return max(1, _BLOCK // d)
 
 
 def worst_error(G: float, c: float) -> float:
@@ -212,8 +198,3 @@ def _sums(terms: Matrix, rest: Matrix, axis: int) -> tuple[Vector, Vector]:
         if len(odd):
             terms = np.concatenate((terms, odd))
     return terms[0], lost
-
-
-def norm_of(v: Vector) -> float:
-    """2-norm of a vector."""
-    return math.sqrt(float(v @ v))

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.solvers.accurate import is_sparse, minimise, norm_of
-from admmnet.solvers.certificate import AnySolver, Solution, block_rows, largest_row, met_curvature, rounding_margin
-from admmnet.solvers.kernel import Kernel
+from admmnet.solvers.accurate import minimise
+from admmnet.solvers.certificate import (
+    AnySolver,
+    Kernel,
+    Solution,
+    block_rows,
+    is_sparse,
+    largest_row,
+    met_curvature,
+    norm_of,
+    rounding_margin,
+)
 from admmnet.solvers.losses import Loss, is_ours
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.solvers.steps import SolverState, Walk, newton_step
@@ -65,16 +74,7 @@ class LocalSolver(AnySolver):
         self.data: Vector | None = None
         self.rms = 0.0
         self.learnt: Any = SolverState.of(d) if self.learns else None
-        self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
-
-    def scores_at(self, *points: Vector) -> list[Vector]:
-        """Scores of the records at each point; at the last solve's answer they are kept."""
-        known = [self._at is not None and np.array_equal(theta, self._at) for theta in points]
-        asked = [theta for theta, own in zip(points, known, strict=True) if not own]
-        others, kept = iter(super().scores_at(*asked) if asked else ()), self._scores.view()
-        kept.flags.writeable = False
-        return [kept if own else next(others) for own in known]
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -150,7 +150,7 @@ class LocalSolver(AnySolver):
         theta.flags.writeable = False  # as all that the walk gets
         if data is None:
             self._at = None
-            data, rms = self.data, self.rms = self._gradient(theta, self._scores)
+            data, rms = self.data, self.rms = self._gradient(theta, scores=self._scores)
             self._at = theta
         r = data + m * theta + g
         norm, g_norm, c, margin = norm_of(r), norm_of(g), self.loss.curvature_bound(), math.nan
@@ -168,7 +168,7 @@ class LocalSolver(AnySolver):
                 break
             trial = theta + step
             trial.flags.writeable = False
-            trial_data, trial_rms = self._gradient(trial, self._spare)
+            trial_data, trial_rms = self._gradient(trial, scores=self._spare)
             trial_r = trial_data + m * trial + g
             trial_norm = norm_of(trial_r)
             if walk.taken(trial_r, trial_norm):

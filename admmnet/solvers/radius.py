@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.solvers.accurate import WIDE, block_size, worst_error
+from admmnet.solvers.accurate import worst_error
+from admmnet.solvers.certificate import WIDE, block_size
 from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Matrix, Vector
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.solvers.accurate import norm_of
-from admmnet.solvers.certificate import AnySolver, block_rows
+from admmnet.solvers.certificate import AnySolver, block_rows, norm_of
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -99,8 +98,13 @@ class Walk:
         near = self.spread  # 0 of smooth losses
         if near and not near > 1e-9 * self.solver.row_norm * norm_of(theta):
             near = 0.0
-        if self.learnt is not None:
-            self.p = self._quasi_newton(self.learnt, theta, r, near)
+        if (learnt := self.learnt) is not None:
+            if math.isnan(learnt.m) or ((self.search or learnt.waste > learnt.patience) and not self.fresh):
+                learnt.refresh(self.solver, theta, self.m, near)
+                self.refreshes, self.fresh = self.refreshes + 1, True
+            elif self.m != learnt.m:
+                learnt.shift(self.m)
+            self.p = -(learnt.inverse @ r)
         elif not self.search:
             if self.refreshes == _MAX_TURNS:
                 return None
@@ -112,14 +116,6 @@ class Walk:
         moved = search_step(self.solver, self.p, theta, r, self.m, self.g) if self.search else 0.0
         self.moved = moved or 0.0
         return None if moved is None else self.p
-
-    def _quasi_newton(self, learnt: SolverState, theta: Vector, r: Vector, near: float) -> Vector:
-        if math.isnan(learnt.m) or ((self.search or learnt.waste > learnt.patience) and not self.fresh):
-            learnt.refresh(self.solver, theta, self.m, near)
-            self.refreshes, self.fresh = self.refreshes + 1, True
-        elif self.m != learnt.m:
-            learnt.shift(self.m)
-        return -(learnt.inverse @ r)
 
     def taken(self, r: Vector, norm: float) -> bool:
         """Whether to stay where the step led, where J has the gradient r of this norm."""

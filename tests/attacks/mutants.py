@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DOOR, SUMS, MASKS = "holder/door.py", "holder/measurements/sums.py", "masking/masks.py"
+DOOR, SUMS, MASKS = "holder/door.py", "holder/measurements/sums.py", "masking.py"
 MUTANTS = {
     "colluders by a method": (DOOR, "participants, masks.colluders)", "participants, 0)"),
     "foreign losses": (DOOR, "if not isinstance(holder, SimulatedHolder) and not is_ours(loss):", "if False:"),
@@ -21,7 +21,7 @@ MUTANTS = {
         "return rows",
     ),
     "no filter": (
-        "privacy/filters.py",
+        "privacy/contract.py",
         "<= limit * (1.0 + SLACK) for one, limit in limits",
         "<= limit * 1e9 for one, limit in limits",
     ),

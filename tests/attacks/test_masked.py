@@ -14,7 +14,7 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
 from admmnet.identity.keys import statement
-from admmnet.masking import Attempt, masks, partners_of
+from admmnet.masking import Attempt, _digest, partners_of, stream
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.rng import AgentStreams
@@ -96,8 +96,8 @@ def test_a_loss_beside_colluders_isolates_nobody() -> None:
     """Agent 0's partners on a circle of six are 1, which is lost, and 5, which colludes."""
     network, left = Crew(6), (0, 2, 3, 4, 5)
     own, known = network.masks[5], network.known(left)
-    said = "masked sum", own._start, 1, own.colluders, masks._digest(left), network.asked().context(known)
-    words = masks.stream(own._pair(0), sha256(statement(*said)).digest(), network.width)
+    said = "masked sum", own._start, 1, own.colluders, _digest(left), network.asked().context(known)
+    words = stream(own._pair(0), sha256(statement(*said)).digest(), network.width)
     sent = network.answer(0, left)
     for read in (sent - words.view(np.int64), sent + words.view(np.int64)):  # apart from what 5 shares with 4
         assert not readable(network.noise(read, [0]))

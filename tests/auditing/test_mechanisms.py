@@ -87,8 +87,8 @@ def test_half_the_noise_of_pure_methods_and_charges_that_are_forgotten_are_found
 ) -> None:
     with halved_noise():
         assert not audit(of("song-sgd", batch=40), 1500, DELTA, 1).holds
-    steps = MemoryLedger._steps
-    monkeypatch.setattr(MemoryLedger, "_steps", lambda own, t, events: () if t % 2 else steps(own, t, events))
+    steps = MemoryLedger.steps
+    monkeypatch.setattr(MemoryLedger, "steps", lambda own, t, events: () if t % 2 else steps(own, t, events))
     found = audit(of("noisy-gd", rounds=2), 600, DELTA, 1)
     assert found.proven < 3.0
     assert not found.holds, found

@@ -22,8 +22,7 @@ from admmnet.faults.model import FaultModel, read_schedule
 from admmnet.graph import network_of
 from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.network.account import learned
-from admmnet.privacy.network.shifts import GossipFlow
-from admmnet.privacy.network.views import sets_of
+from admmnet.privacy.network.shifts import GossipFlow, sets_of
 from admmnet.report.figure import BLUE, GREEN, RED, Curve, Look, Panel, Picture, save
 from tests.methods.recording import shards_of, write_problem
 from tests.methods.reference import metropolis

@@ -40,8 +40,7 @@ from admmnet.holder.series.sdca import ExactPasses
 from admmnet.holder.series.simulation import primal, run_series
 from admmnet.record.journal import Heard, Round, Run, Said, record_bytes
 from admmnet.running.journal import Journal
-from admmnet.solvers.certificate import Solution, gradient
-from admmnet.solvers.kernel import Compiled, chosen
+from admmnet.solvers.certificate import Compiled, Solution, chosen, gradient
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector

@@ -13,7 +13,7 @@ import pytest
 from admmnet import read_run
 from admmnet.cli import run_command_line
 from admmnet.cli.calibrate import pays_for
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import empty
 from admmnet.privacy.events import EVENTS, from_parameters, parameters
 from admmnet.record.format import epsilon, number
 from tests.command_runs import Admmnet
@@ -88,12 +88,11 @@ def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, c
 
 def check_charges(entry: dict[str, Any], answer: dict[str, Any]) -> None:
     """Hold an agent's charges, each alone, and their sum against what events themselves come to."""
-    delta, total = entry["budget"]["delta"], Totals(answer["method"])
+    delta, total = entry["budget"]["delta"], empty(answer["method"])
     for charge in entry["charges"]:
         event = from_parameters(charge["mechanism"], charge["parameters"])
-        total.add(event, charge["times"])
-        alone = Totals(answer["method"])
-        alone.add(event, charge["times"])
+        total = total.plus(event, charge["times"])
+        alone = empty(answer["method"]).plus(event, charge["times"])
         assert charge["rho"] == pytest.approx(alone.rho, rel=1e-12)
         assert charge["epsilon_alone"] == pytest.approx(alone.epsilon_proven(delta), rel=1e-9)
         published = alone.rho_published if answer["method"] == "published" else None

@@ -19,7 +19,7 @@ from admmnet.data.given import Given, overlap
 from admmnet.data.loading import load_new
 from admmnet.data.rows import draw
 from admmnet.errors import RequestError
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.certificate import WIDE
 from admmnet.types import Matrix
 from tests.data.conftest import Write, every, refusal
 from tests.wide_files import write_wide

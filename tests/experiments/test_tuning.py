@@ -108,9 +108,8 @@ def test_the_cost_is_the_composition_of_all_ledgers(made: CompareResult) -> None
         assert (len(trials), len(finals)) == (choice["trials"], 2)
         costs, claims = [], []
         for parts in (trial for final in finals for trial in zip(*trials, final, strict=True)):
-            total = Totals(method)
-            total.rho, total.curve = 1.0, np.sum([part.curve for part in parts], axis=0)
-            total.mu_squared = sum(part.mu_squared for part in parts)
+            mu_squared = sum(part.mu_squared for part in parts)
+            total = Totals(method, 1.0, np.sum([part.curve for part in parts], axis=0), mu_squared)
             costs.append(total.epsilon_proven(delta))
             rho = sum(float(part.rho_published or 0.0) for part in parts)
             claims.append(rho + 2.0 * np.sqrt(rho * np.log(1.0 / delta)))

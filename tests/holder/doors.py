@@ -70,7 +70,7 @@ ASKED: dict[str, Any] = {
 class Book:
     """A ledger that only notes what it is asked, together with draws and solves."""
 
-    contract, refused_at = Contract(), None
+    contract, totals, events, refused_at, _over = Contract(), None, 0, None, True
 
     def __init__(self, affords: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
         self.log: list[Any] = []
@@ -81,14 +81,10 @@ class Book:
         self.asked.append(tuple(events))
         return self._affords(events)
 
-    @property
-    def state(self) -> object:
-        return object()  # like no other
-
-    def _steps(self, round: int, events: Sequence[Event]) -> Sequence[Event]:
+    def steps(self, round: int, events: Sequence[Event]) -> Sequence[Event]:
         return events
 
-    def _follow(self, round: int, event: Event) -> None:
+    def book(self, round: int, event: Event) -> None:
         self.log.append(event)
 
     def charge(self, round: int, *events: Event) -> None:

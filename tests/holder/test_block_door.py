@@ -17,8 +17,7 @@ from admmnet.holder.encoding import RawRows
 from admmnet.holder.measurements import ColumnCounts, PerturbedMinimiser
 from admmnet.holder.outbox import Outbox
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.contract import Contract, MemoryLedger
-from admmnet.privacy.filters import Filter
+from admmnet.privacy.contract import Contract, Filter, MemoryLedger
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from tests.solvers.problems import problem
@@ -40,8 +39,8 @@ class Noting(MemoryLedger):
     def affords(self, events: Any) -> bool:
         return self.contract.filter is None
 
-    def _follow(self, round: int, step: Any) -> None:
-        super()._follow(round, step)
+    def book(self, round: int, step: Any) -> None:
+        super().book(round, step)
         self.lines.append((round, step.event, step.totals.rho))
 
 

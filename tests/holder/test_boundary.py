@@ -52,10 +52,10 @@ SIMULATED = {
 """Where records are declared to be a simulation's, once in each."""
 GROUND = "errors form_errors forms gone identity masking privacy registry rng settings solvers types"
 QUESTIONS = "holder.answers holder.encoding holder.known holder.measurements holder.problem.SINGLE_SITE_LOSSES"
-USED = "graph.simple masking.Attempt masking.masks privacy registry settings solvers.losses solvers.radius types"
+USED = "graph.simple masking.Attempt masking.check_participants privacy registry settings solvers.losses solvers.radius"
 MAY_IMPORT = {
     "admmnet/holder/": f"holder {GROUND}".split(),
-    "admmnet/methods/": f"methods {QUESTIONS} holder.series errors {USED}".split(),
+    "admmnet/methods/": f"methods {QUESTIONS} holder.series errors {USED} types".split(),
 }
 """What the two packages import at run time; of the holder, methods see questions and answers alone."""
 NOT_FOR_METHODS = tuple(f"holder.answers.{name}" for name in ("measurement", "KINDS", "same_fields", "Known", "Secret"))

@@ -17,7 +17,7 @@ from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.problem import row_slack
 from admmnet.running.plan import Plan
-from admmnet.solvers.accurate import MANY, WIDE
+from admmnet.solvers.certificate import MANY, WIDE
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import WideSolver
 from admmnet.solvers.radius import LARGEST_ROW

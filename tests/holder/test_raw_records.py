@@ -14,7 +14,7 @@ from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, enc
 from admmnet.holder.measurements import ColumnCounts, GradientSum, NoisyGradient, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.methods.sums import moments
-from admmnet.privacy.discrete import discrete_rows
+from admmnet.privacy.mechanisms import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Logistic
 from tests.masking.crew import crew

@@ -20,10 +20,9 @@ from admmnet.holder.series.sdca import ExactPasses
 from admmnet.holder.series.simulation import run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.contract import Contract, Filter, MemoryLedger, Promise
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
-from admmnet.privacy.filters import Filter
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 from tests.solvers.problems import problem

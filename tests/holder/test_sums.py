@@ -17,8 +17,8 @@ from admmnet.holder.measurements import GradientSum, MomentSum, PerturbedMinimis
 from admmnet.holder.measurements.sums import POINT_RADIUS
 from admmnet.masking import Attempt
 from admmnet.methods.sums import moments
-from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.mechanisms import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Softmax, Squared
 from admmnet.types import Matrix, Vector

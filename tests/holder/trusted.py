@@ -12,21 +12,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "simulation")} | {
     "holder/outbox.py",
-    *(f"solvers/blocks/{name}.py" for name in ("curvature", "steps")),
+    "solvers/blocks/steps.py",
 }
 """Steps of methods whose cost is `Unprotected` whatever they do, series without a door, functions of numbers that have
 noise already, answers that have left, and directions of steps to points that are certified."""
 FOLDERS = {
-    ".": "forms rng",
+    ".": "forms masking rng",
     "config": "modes",
     "holder": "*",
     "holder/measurements": "*",
     "holder/series": "*",
-    "masking": "*",
-    "privacy": "budget contract conversion discrete events filters mechanisms proven subsampled",
+    "privacy": "budget contract conversion events mechanisms proven subsampled",
     "privacy/ledger": "account audit checks file form lines",
     "running": "entrance loading loop plan rounds",
-    "solvers": "_kernel.c accurate certificate kernel losses newton radius",
+    "solvers": "_kernel.c accurate certificate losses newton radius",
     "solvers/blocks": "*",
 }
 """The files that are trusted, by folder of the package."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MASKS = PARTNERS = "masking/masks.py"
+MASKS = PARTNERS = "masking.py"
 MUTANTS = {
     "an attempt twice": (MASKS, "if number <= self.answered:", "if number < self.answered:"),
     "an attempt is not written down": (MASKS, "self.answered, participants, c", "_, participants, c"),

@@ -14,8 +14,7 @@ from scipy import stats
 from admmnet.errors import RequestError
 from admmnet.holder import REFUSED, Ask, Door, Holder, Released
 from admmnet.holder.measurements import GradientSum
-from admmnet.masking import Attempt, MaskKey, Masks, partners_of, start_of
-from admmnet.masking.masks import stream
+from admmnet.masking import Attempt, MaskKey, Masks, partners_of, start_of, stream
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import DiscreteGaussian
@@ -151,7 +150,7 @@ def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
         before = ledger.totals
         assert isinstance(at.answer(Ask(SUM), 0), Released)
         event = DiscreteGaussian(SUM.sensitivity(at._known), SUM.sigma, SUM.grid, 3, len(participants), 2)
-        assert ledger.totals.mu_squared == before.plus([event]).mu_squared
+        assert ledger.totals.mu_squared == before.plus(event).mu_squared
         assert (ledger.totals.colluders, ledger.events) == (2, number)
         with pytest.raises(RequestError, match="no attempt is answered twice"):
             at.answer(Ask(SUM), 0)

@@ -47,11 +47,11 @@ from admmnet.methods.sums import moments
 from admmnet.privacy.budget import empty
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import MemoryLedger
-from admmnet.privacy.discrete import discrete_rows
 from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.mechanisms import discrete_rows
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.running.party import Node, Party
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.certificate import WIDE
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Total, Vector
 from tests.masking.crew import crew

@@ -17,10 +17,9 @@ from admmnet.methods import METHODS
 from admmnet.methods.base import Facts, Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.contract import Filter, MemoryLedger
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian
-from admmnet.privacy.filters import Filter
 from admmnet.running.plan import contract_of
 from tests.planned import Planned
 

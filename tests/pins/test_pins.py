@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from admmnet.methods import METHODS
-from admmnet.solvers.kernel import chosen
+from admmnet.solvers.certificate import chosen
 
 from .renew import STORED, changes, fingerprint, machine
 from .settings import SETTINGS

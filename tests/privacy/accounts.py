@@ -10,10 +10,9 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.library import RunResult
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import Contract, Filter, Promise
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Gaussian
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header

@@ -16,12 +16,11 @@ from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.forms import encode
 from admmnet.privacy.budget import Charges, Totals, empty, grown
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import Contract, Filter, Promise
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import Header, Line, event_line, total_line
+from admmnet.privacy.ledger.form import NO_DIGEST, Header, Line, event_start, total_line, with_digest
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import Planned
 
@@ -128,7 +127,7 @@ def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
     totals, lines = empty(contract.form), [builtins(header.line)]
     for round_, event in events:
         totals = grown(totals, event)
-        lines.append(builtins(event_line(round_, event, totals, contract)))
+        lines.append(json.loads(with_digest(event_start(round_, event, totals, contract), NO_DIGEST)))
     lines.append(
         {"kind": "end", "events": len(events), "total": to_builtins(total_line(totals, contract)), "previous": ""}
     )

@@ -1,7 +1,7 @@
 """Mistakes that the tests of this folder must find: file below admmnet, text that is there, text in its place."""
 
 MUTANTS = {
-    "mu read from above": ("privacy/conversion.py", "    return low\n", "    return high * (1.0 + 1e-9)\n"),
+    "mu read from above": ("privacy/conversion.py", "\n    return low\n", "\n    return high * (1.0 + 1e-9)\n"),
     "8 kappa is forgotten": ("privacy/proven.py", "min(whole, max(slope, 8.0 * kappa))", "min(whole, slope)"),
     "Theorem 26 for every loss": (
         "privacy/proven.py",
@@ -9,9 +9,9 @@ MUTANTS = {
         "if not k <= most:",
     ),
     "unmasked totals lag": ("privacy/budget.py", "if masked or self.unmasked is not None:", "if masked:"),
-    "kappa of masked sums alone": ("privacy/filters.py", "not total.kappa_alone <=", "not total.kappa <="),
-    "collusion without a limit": ("privacy/filters.py", ", (total.unmasked, filter.parts * filter.most_added))", ",)"),
-    "draws without end": ("privacy/filters.py", "    if total.draws > filter.draws:\n        return False\n", ""),
+    "kappa of masked sums alone": ("privacy/contract.py", "not total.kappa_alone <=", "not total.kappa <="),
+    "collusion without a limit": ("privacy/contract.py", ", (total.unmasked, self.parts * self.most_added))", ",)"),
+    "draws without end": ("privacy/contract.py", "if total.draws > self.draws:", "if False:"),
     "refusals are forgotten": ("privacy/contract.py", "if self.refused_at is not None or ", "if "),
     "a restored account is full": ("privacy/contract.py", "over.used_up(totals)", "totals"),
     "any header's filter": (
@@ -21,7 +21,7 @@ MUTANTS = {
     ),
     "an order of no grid": ("privacy/ledger/checks.py", "filter.order != ORDERS[filter.place]", "False"),
     "sampled steps rounded down": ("privacy/subsampled.py", "math.ceil(math.log(worst)", "math.floor(math.log(worst)"),
-    "any relation": ("privacy/ledger/checks.py", 'not in ("replace-one", facts.adjacency)', "is None"),
+    "any relation": ("privacy/ledger/checks.py", 'not in ("replace-one", contract.adjacency)', "is None"),
     "another agent's run": ("privacy/ledger/checks.py", "    if own != asked:\n", "    if own[1:] != asked[1:]:\n"),
     "only the last run is held": ("privacy/ledger/audit.py", "checks.hold_budget(payer, totals)\n" + " " * 20, ""),
     "a cut ledger goes on": ("privacy/ledger/file.py", "book.finished <= since.before:", "book.finished < 0:"),

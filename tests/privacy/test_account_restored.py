@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from admmnet.errors import BudgetError, CheckFailed
-from admmnet.privacy.filters import Filter
+from admmnet.privacy.contract import Filter
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.lines import digest
 from admmnet.running.accounts import restore
@@ -37,7 +37,7 @@ def test_what_a_filter_had_left_is_spent_once(kind: str, place: Place, admmnet: 
     whole = place.file().read_bytes()
     found = audit.read(place.file(), account=True)
     assert json.loads(whole.splitlines()[-1])["kind"] == "restored"
-    assert (found.count, found.runs) == (before.count, before.runs)
+    assert (found.count, len(found.starts)) == (before.count, len(before.starts))
     filter, spent = found.contract.account, found.totals
     assert filter is not None
     assert filter.limit == Filter.keeping(1.0, 1e-4, filter.place, filter.kappa).limit

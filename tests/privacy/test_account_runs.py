@@ -58,7 +58,7 @@ def test_totals_go_on_over_runs(kind: str, place: Place, monkeypatch: pytest.Mon
             assert account.mu_squared == pytest.approx(sum(own.mu_squared for own in mine), rel=1e-12)
             assert account.epsilon_proven(1e-4) <= epsilon
             assert limit is not None
-            assert limit.gaussian is (kind == "mu^2")
+            assert (limit.order is None) is (kind == "mu^2")
             used = account.at(limit.place) / limit.most_added
             assert (1.0 - 1e-9 if kind == "order" else 0.998) <= used <= 1.0 + 1e-12
             shown = result.summary["per_agent"][i]["account_epsilon_spent"]
@@ -66,7 +66,7 @@ def test_totals_go_on_over_runs(kind: str, place: Place, monkeypatch: pytest.Mon
         spent = max(row["account_epsilon_spent"] for row in result.summary["per_agent"])
         assert result.summary["privacy"]["account_epsilon_spent"] == spent
     book = audit.read(place.file(1), account=True)
-    assert (book.runs, len(book.events)) == (len(ledgers), sum(len(books[1].events) for books in ledgers))
+    assert (len(book.starts), len(book.events)) == (len(ledgers), sum(len(books[1].events) for books in ledgers))
     assert book.header["budget"]["epsilon"] == epsilon
     assert len(opened) == (kind == "mu^2")
 

@@ -7,16 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Event, Unprotected
-from admmnet.privacy.ledger import audit, lines
-from admmnet.privacy.ledger.form import total_line
+from admmnet.privacy.ledger import audit, checks, lines
+from admmnet.privacy.ledger.form import stated, total_line
 
-from .ledgers import IPP, MASKS, PP, chained, fails, fault, forged, header_of, noise_of, parsed, write
+from .ledgers import HEADER, IPP, MASKS, PP, chained, fails, fault, forged, header_of, noise_of, parsed, write
 
 LARGE = bool(os.environ.get("ADMMNET_TEST_LARGE"))
 
@@ -40,6 +40,14 @@ def test_honest_ledgers_hold(path: Path, setting: RunConfig, rounds: int, finish
     assert (book.contract, book.count) == (noise.contract, len(events))
     total = total_line(book.totals, noise.contract)
     assert parsed(data)[-1].get("total", book.total()) == to_builtins(total) == book.total()
+
+
+def test_last_bits_of_another_machine_stay_in_its_header() -> None:
+    right = HEADER.line.delta_clipping
+    assert right is not None
+    other = structs.replace(HEADER.line, delta_clipping=right * (1.0 + 1e-10))
+    assert checks.contract_of(other) == HEADER.contract
+    assert stated(HEADER.contract)["delta_clipping"] == right
 
 
 def test_without_privacy_costs_are_null(path: Path) -> None:

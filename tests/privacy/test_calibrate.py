@@ -21,9 +21,9 @@ from admmnet.methods.base import Facts
 from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, WhitenStage
 from admmnet.privacy.budget import Charges, Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left, pure_epsilon
+from admmnet.privacy.contract import Filter
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.proven import pure_rho
 from admmnet.running.plan import contract_of
 from admmnet.solvers.losses import Loss, get_loss
@@ -248,9 +248,11 @@ def test_what_an_account_has_left_is_divided_as_a_fresh_budget_is(order: int | N
     left = replace(fresh, spent=Totals.of(first, "proven"), account=account)
     target, charges, contract = planned("noisy-gd", left, (0.1, 0.1, 0.05), rounds=20)
     assert target.spent is not None
-    everything = target.spent.plus([event for event, count in (*target.before, *charges) for _ in range(count)])
+    everything = target.spent
+    for event, count in (*target.before, *charges):
+        everything = everything.plus(event, count)
     assert account.affords(everything, ())
-    assert not account.affords(everything.plus([target.before[0][0]]), ())
+    assert not account.affords(everything.plus(target.before[0][0]), ())
     assert contract.account == account
     target, _, _ = planned("noisy-gd", fresh, (0.2, 0.2, 0.2), rounds=5)
     assert gaussian_mu_left(target) < gaussian_mu_left(fresh)

@@ -13,8 +13,9 @@ import pytest
 from randomgen import ChaCha
 from scipy import stats
 
-from admmnet.privacy import discrete
-from admmnet.privacy.discrete import LARGEST, discrete_rows, excess, exp_bounds
+from admmnet.privacy import mechanisms
+from admmnet.privacy.conversion import excess
+from admmnet.privacy.mechanisms import LARGEST, discrete_rows, exp_bounds
 from admmnet.rng import AgentStreams, Purpose
 
 
@@ -117,7 +118,7 @@ def test_words_on_the_bounds_are_decided_by_further_bits(s: float, monkeypatch: 
     tapes = pool[draw.integers(0, len(pool), (40, 5000))]
     fast, slow = [Planted(tape) for tape in tapes], [Planted(tape) for tape in tapes]
     found = discrete_rows(fast, s, 12)  # type: ignore[arg-type]
-    monkeypatch.setattr(discrete, "_SLACK", 1.0)
+    monkeypatch.setattr(mechanisms, "_SLACK", 1.0)
     np.testing.assert_array_equal(found, discrete_rows(slow, s, 12))  # type: ignore[arg-type]
     assert [rng.place for rng in fast] == [rng.place for rng in slow]
     assert sum(rng.further for rng in fast) > 50
@@ -131,7 +132,7 @@ def test_one_further_word_decides(beside: int, happens: bool) -> None:
     tape = np.array([7, first, second + beside, 2**64 - 1, 7], dtype=np.uint64)
     rows, rngs = np.array([0, 1]), [Planted(tape[:1]), Planted(tape[1:])]
     gamma = np.array([500.0, 1.0])
-    words = discrete._words(rngs, rows)  # type: ignore[arg-type]
-    found = discrete._with_probability(rngs, rows, words, gamma, lambda k: Fraction(gamma[k]))  # type: ignore[arg-type]
+    words = mechanisms._words(rngs, rows)  # type: ignore[arg-type]
+    found = mechanisms._with_probability(rngs, rows, words, gamma, lambda k: Fraction(gamma[k]))  # type: ignore[arg-type]
     assert found.tolist() == [False, happens]
     assert [rng.place for rng in rngs] == [1, 2 + (beside == 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import reduce
 from itertools import permutations
 
 import networkx as nx
@@ -11,14 +12,21 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
 from admmnet.privacy import contract as contracts
-from admmnet.privacy.budget import Totals, draws_of, excess_of
+from admmnet.privacy.budget import Totals, empty, grown
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.contract import Contract, MemoryLedger, Promise, affording, charge_all
-from admmnet.privacy.conversion import ORDERS, epsilon_at_orders, gaussian_mu
+from admmnet.privacy.contract import Contract, Filter, MemoryLedger, Promise, quotes
+from admmnet.privacy.conversion import (
+    ORDERS,
+    discrete_epsilon,
+    discrete_mu,
+    epsilon_at_orders,
+    excess,
+    gaussian_mu,
+    most_excess,
+)
 from admmnet.privacy.conversion import epsilon as epsilon_of
-from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -29,8 +37,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
     Unprotected,
 )
-from admmnet.privacy.filters import Filter
-from admmnet.privacy.proven import cost, gaussian_mu_squared, pure_mu
+from admmnet.privacy.proven import cost, pure_mu
 from admmnet.running.plan import contract_of
 from tests.planned import contract_for, decided
 
@@ -69,9 +76,9 @@ def test_a_pure_event_is_dominated_by_a_gaussian_one(epsilon: float) -> None:
 def test_a_currency_is_chosen_by_what_suits_its_plan(epsilon: float) -> None:
     mu = gaussian_mu(epsilon, 1e-4)
     plain = Totals.of([(gaussian(0.5 * mu), 3)], "proven")
-    assert Filter.of(epsilon, 1e-4, plain).gaussian
+    assert Filter.of(epsilon, 1e-4, plain).order is None
     mixed = Totals.of([(gaussian(0.5 * mu), 3), (Laplace(1e-3 * epsilon, 1.0), 5)], "proven")
-    assert Filter.of(epsilon, 1e-4, mixed).gaussian
+    assert Filter.of(epsilon, 1e-4, mixed).order is None
     steps = Totals.of([(SubsampledGaussian(9.0, 0.1, 20, "fixed"), 2)], "proven")
     counted = Filter.of(epsilon, 1e-4, steps)
     assert counted.steps is not None
@@ -134,7 +141,7 @@ def test_draws_are_at_most_ten_times_the_plans() -> None:
     assert not ledger.affords((gaussian(1e-6),))
     assert ledger.affords((exact,)), "exact noise is not clipped"
     kinds = (NOISY, SubsampledGaussian(2.0, 0.1, 20, "fixed"), NoRecords(), Unprotected())
-    assert [draws_of(event) for event in kinds] == [1, 20, 0, 0]
+    assert [cost(event).draws for event in kinds] == [1, 20, 0, 0]
 
 
 def test_sums_lose_nothing_by_rounding() -> None:
@@ -142,8 +149,8 @@ def test_sums_lose_nothing_by_rounding() -> None:
     total, steps = Totals("proven"), 20_000
     event = gaussian(math.sqrt(0.1 / 3.0))
     for _ in range(steps):
-        total.add(event)
-    exact = steps * gaussian_mu_squared(event)
+        total = total.plus(event)
+    exact = steps * cost(event).mu_squared
     assert total.at(None) == pytest.approx(exact, rel=4e-16)
     place = 300
     assert total.at(place) == pytest.approx(steps * cost(event).curve[place], rel=4e-16)
@@ -159,28 +166,33 @@ def test_kappa_has_a_limit_by_what_each_costs_alone(agents: int, colluders: int)
     fine, rough = masked(agents, colluders), masked(agents, colluders, 2.0**-16)
     own = excess(100, 1.5 * 2.0**30 / math.sqrt(agents - colluders))
     filter = Filter.of(1.0, 1e-4, Totals.of([(fine, 7)], "proven"), agents - colluders)
-    assert filter.gaussian
+    assert filter.order is None
     assert 7 * own < filter.kappa <= most_excess(1.0, 1e-4)
     assert filter.affords(Totals(), (fine,) * 7)
-    count = math.floor(filter.kappa / excess_of(rough.alone if agents > 1 else rough))
+    count = math.floor(filter.kappa / cost(rough.alone if agents > 1 else rough).kappa)
     assert filter.affords(Totals.of([(rough, count)], "proven"), ())
     assert not filter.affords(Totals.of([(rough, count + 1)], "proven"), ()), "of mu^2 much is left"
     spoilt = Totals.of([(fine, 1)], "proven")
-    spoilt.kappa = math.nan
-    if spoilt.unmasked is not None:
-        spoilt.unmasked.kappa = math.nan
-    assert not filter.affords(spoilt)
+    assert not filter.affords(replace(spoilt, kappa=math.nan, unmasked=None))
 
 
 def test_ledgers_in_equal_states_share_the_work_and_are_charged_alike() -> None:
     tight, less = (Totals.of([(NOISY, n)], "proven").epsilon_gaussian(1e-4) * (1.0 + 1e-9) for n in (2, 1))
     contract, other = (contract_for(epsilon, 1e-4, ((NOISY, n),)) for epsilon, n in ((tight, 2), (less, 1)))
     ledgers = [MemoryLedger(contract), MemoryLedger(contract), MemoryLedger(other)]
-    assert affording(ledgers, (NOISY, NOISY)) == [True, True, False]
-    charge_all(ledgers, 3, [(NOISY, NOISY), (NOISY, NOISY), (NOISY,)])
+    one, same, none = quotes(ledgers, 3, (NOISY, NOISY))
+    assert one is same
+    assert none is None
+    assert quotes(ledgers, 3, (NOISY,), (NOISY,))[1:] == [one[:1], None]  # type: ignore[index]
+    for ledger in ledgers[:2]:
+        for step in one:  # type: ignore[union-attr]
+            ledger.book(3, step)
+        with pytest.raises(RunError, match="before another one"):
+            ledger.book(3, one[0])  # type: ignore[index]
+    ledgers[2].charge(3, NOISY)
     assert [ledger.events for ledger in ledgers] == [2, 2, 1]
     assert [ledger.totals.rho / cost(NOISY).rho for ledger in ledgers] == pytest.approx([2, 2, 1])
-    assert affording(ledgers, (NOISY,)) == [False, False, False]
+    assert quotes(ledgers, 3, (NOISY,)) == [None, None, None]
 
 
 # limits
@@ -205,9 +217,9 @@ def test_a_limit_is_filled_whatever_the_rounding_and_costs_what_was_promised(lim
         _, event = share(limit, 1.0 / count)
         spent = Totals("proven")
         for _ in range(count - 1):
-            spent.add(event)
+            spent = spent.plus(event)
         assert limit.affords(spent, (event,)), count
-        spent = spent.plus((event,))
+        spent = spent.plus(event)
         assert limit.affords(spent, ()), count
         assert not limit.affords(spent, (event,)), count
     for part, fits in ((1.0 - 1e-9, True), (1.0 + 0.5e-12, True), (1.0 + 2e-12, False), (1.0 + 1e-9, False)):
@@ -246,9 +258,9 @@ def test_what_has_no_finite_cost_is_never_afforded(limit: Filter, monkeypatch: p
 def test_under_the_papers_arithmetic_their_total_is_held(method: str) -> None:
     config = RunConfig(algorithm=method, method="published", accountant="published", rounds=12, epsilon=1.0, delta=1e-4)
     _, (own, *_) = decided(config, [700] * 3, nx.complete_graph(3))
-    totals = Totals("published")
+    totals = empty("published")
     while own.contract.affords(totals, own.release):
-        totals = totals.plus(own.release)
+        totals = reduce(grown, own.release, totals)
     assert totals.rho_published is not None
     assert 0.8 / (4.0 * math.log(1e4)) < totals.rho_published <= 1.0 / (4.0 * math.log(1e4)) * (1.0 + 1e-9)
 
@@ -260,7 +272,7 @@ def test_alone_a_masked_sum_comes_to_so_many_parts_of_the_limit(agents: int, col
     spent = Totals.of([(event, times), (gaussian(0.05), 2)], "proven")
     limit = Filter.of(5.0, 1e-4, spent, parts)
     assert limit.affords(spent, ())
-    assert not limit.affords(spent.plus([replace(event, sensitivity=2.0)] * 50), ())
+    assert not limit.affords(spent.plus(replace(event, sensitivity=2.0), 50), ())
     apart = DiscreteGaussian(1.5 * math.sqrt(0.5 * limit.most_added), 1.5, 2.0**-42, 50, 3 * agents, colluders)
     assert Filter.keeping(5.0, 1e-4, None, limit.kappa, 3 * agents).affords(Totals("proven"), (apart,))
     assert not limit.affords(Totals("proven"), (apart,)), "the limit if all collude is that of fewer parts"

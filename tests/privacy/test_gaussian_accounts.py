@@ -10,10 +10,9 @@ import pytest
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
-from admmnet.privacy.conversion import gaussian_epsilon, gaussian_mu
-from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, most_excess
+from admmnet.privacy.contract import Filter
+from admmnet.privacy.conversion import discrete_epsilon, discrete_mu, gaussian_epsilon, gaussian_mu, most_excess
 from admmnet.privacy.events import DiscreteGaussian, Laplace
-from admmnet.privacy.filters import Filter
 from tests.theorems.quadrature import discrete_delta
 
 PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
@@ -59,7 +58,7 @@ def test_a_plan_of_all_that_is_left_is_allowed_and_one_round_more_is_not(
     one = event(gaussian_mu_left(target, 100 * rounds) / math.sqrt(rounds))
     worst = target.worst(((one, rounds),))
     assert target.allows(worst)
-    assert Filter.of(epsilon, delta, worst).gaussian
+    assert Filter.of(epsilon, delta, worst).order is None
     assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
     assert not target.allows(target.worst(((one, rounds + 1),)))
 
@@ -76,7 +75,7 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     assert target.allows(worst)
     spent = Totals.of([(event(mu / 3.0), 8)], "proven")
     assert limit.affords(spent, (event(mu / 3.0),))
-    assert not limit.affords(spent.plus((event(mu / 3.0),)), (event(mu / 3.0),))
+    assert not limit.affords(spent.plus(event(mu / 3.0)), (event(mu / 3.0),))
     assert limit.most(1e-5).epsilon == pytest.approx(60.0, rel=1e-9)
 
 

@@ -13,7 +13,7 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
 from admmnet.forms import encode
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, empty
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
@@ -55,7 +55,7 @@ def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
     ledger.charge(2, ROUND[1])
     ledger.end()
     ledger.close()
-    totals, expected = Totals(), [HEADER_LINE]
+    totals, expected = empty("published"), [HEADER_LINE]
     first = '"sensitivity":0.00028571428571428574,"sigma":0.0068,"lipschitz":1.0,"curvature":0.25,"convexity":1.05,'
     parameters = [first + '"records":7000', *['"sensitivity":0.0006,"sigma":0.22'] * 2]
     kappa, cost = 0.25 / (7000 * 1.05), 0.5 * (0.0006 / 0.22) ** 2
@@ -68,7 +68,7 @@ def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
         return hashlib.sha256(expected[-1].encode()).hexdigest()
 
     for index, (round_, event) in enumerate(charged):
-        totals.add(event)
+        totals = totals.plus(event)
         claim = json.loads(lines[1 + index])["rho_published"]
         assert claim == pytest.approx(0.25 * cost if index else published_objective, rel=1e-6, abs=0.0)
         expected.append(
@@ -207,7 +207,7 @@ def test_a_disk_that_cannot_sync_ends_the_run_and_is_asked_again(path: Path, mon
         raise OSError(number, os.strerror(number))
 
     path.touch()
-    file = ChainFile(path, "ledger", "", durable=True)
+    file = ChainFile(path, "ledger", "", 0, durable=True)
     file.append(b"{}")
     monkeypatch.setattr(os, "fsync", broken)
     for _ in range(2):

@@ -21,12 +21,23 @@ from admmnet.graph.tree import spanning_tree
 from admmnet.methods.agents import AgentPlan, Agents, Said, Told
 from admmnet.methods.base import Facts
 from admmnet.methods.dp_dsgd import DPDSGD
-from admmnet.privacy.discrete import discrete_epsilon, excess
+from admmnet.privacy.conversion import discrete_epsilon, excess
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.mechanisms import grid_step
 from admmnet.privacy.network.account import extremes, learned
-from admmnet.privacy.network.shifts import MARGIN, GossipFlow, _arrays, _cost, information, shifted
-from admmnet.privacy.network.views import TreeFlow, View, components, sets_of, view_of
+from admmnet.privacy.network.shifts import (
+    MARGIN,
+    GossipFlow,
+    TreeFlow,
+    View,
+    _arrays,
+    _cost,
+    components,
+    information,
+    sets_of,
+    shifted,
+    view_of,
+)
 from admmnet.running.closing import whole_steps
 from admmnet.types import Matrix, Vector
 

@@ -23,15 +23,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
     Unprotected,
 )
-from admmnet.privacy.proven import (
-    LOGISTIC,
-    cost,
-    gamma_norm_epsilon,
-    gaussian_mu_squared,
-    gaussian_rho,
-    pure_mu,
-    stretch,
-)
+from admmnet.privacy.proven import LOGISTIC, cost, gamma_norm_epsilon, gaussian_rho, pure_mu, stretch
 from admmnet.privacy.proven import pure_rho as rho_of
 from admmnet.types import Vector
 
@@ -47,9 +39,9 @@ def objective(kappa: float, rho0: float, n: int = 1000) -> ObjectivePerturbation
 @pytest.mark.parametrize("sigma", [1e-3, 1.0, 1e6])
 def test_gaussian_curve_is_exact(sigma: float) -> None:
     for event in (Gaussian(0.25, sigma), DiscreteGaussian(0.25, sigma, 2.0**-40, 1)):
-        rho, curve = cost(event)
+        rho, curve, *_ = cost(event)
         assert rho == gaussian_rho(0.25, sigma) == pytest.approx(0.25**2 / (2.0 * sigma**2), rel=1e-14, abs=0.0)
-        assert gaussian_mu_squared(event) == 2.0 * rho
+        assert cost(event).mu_squared == 2.0 * rho
         np.testing.assert_allclose(curve, ORDERS * 0.25**2 / (2.0 * sigma**2), rtol=1e-14)
     parts = DiscreteGaussian(0.25, sigma, 2.0**-40, 1, 5, 2)
     assert cost(parts).rho == math.nextafter(rho, math.inf), "(P12): more than several parts add"
@@ -83,7 +75,7 @@ def test_the_ledgers_rho_covers_the_curve(rho0: float) -> None:
     nearest = 0.0
     for kappa in KAPPAS:
         event = objective(kappa, rho0)
-        rho, curve = cost(event)
+        rho, curve, *_ = cost(event)
         k = event.curvature / (event.records * event.convexity)
         assert rho == pytest.approx(event.sensitivity**2 / (2.0 * event.sigma**2) + 2.6 * k * k, rel=1e-14, abs=0.0)
         assert np.all(curve <= ORDERS * rho * (1.0 + 1e-12)), kappa
@@ -117,19 +109,19 @@ def test_theorem_26_stretches_mu_within_its_range_and_for_slopes_of_one_sign(log
         event = replace(event, convexity=m, logistic=logistic)
         if most * (1.0 + 1e-9) < K:
             assert math.isinf(stretch(event))
-            assert math.isinf(gaussian_mu_squared(event))
+            assert math.isinf(cost(event).mu_squared)
         elif most > K:
             lam = 1.0 + 0.11 * max(K, 0.17) ** 2 + 0.36 * max(0.0, K - 0.3) ** 2
             lam = 1.0 + 0.3 * max(0.0, K - 0.79) ** 2 if logistic else lam
             assert lam < stretch(event) == pytest.approx(lam, rel=1e-11)
-            assert gaussian_mu_squared(event) == pytest.approx((lam * 0.1) ** 2, rel=1e-10)
-            half, other = 0.5 * gaussian_mu_squared(event), cost(replace(event, lam=None))
+            assert cost(event).mu_squared == pytest.approx((lam * 0.1) ** 2, rel=1e-10)
+            half, other = 0.5 * cost(event).mu_squared, cost(replace(event, lam=None))
             assert cost(event).rho == min(half, other.rho)
             np.testing.assert_array_equal(cost(event).curve, np.minimum(ORDERS * half, other.curve))
-        assert math.isinf(gaussian_mu_squared(replace(event, lam=None)))
+        assert math.isinf(cost(replace(event, lam=None)).mu_squared)
     for none in (Unprotected(), SubsampledGaussian(2.0, 0.1, 20, "fixed")):
-        assert math.isinf(gaussian_mu_squared(none))
-    assert gaussian_mu_squared(NoRecords()) == 0.0
+        assert math.isinf(cost(none).mu_squared)
+    assert cost(NoRecords()).mu_squared == 0.0
 
 
 # pure epsilon, Theorem 2
@@ -183,7 +175,7 @@ def test_every_pure_event_has_it() -> None:
     for event in (norm, gate, GammaNormVector(2.0, epsilon / 2, 9), Laplace(epsilon, 1.0)):
         np.testing.assert_allclose(cost(event).curve, curve_of(epsilon), rtol=1e-14)
         assert cost(event).rho == pytest.approx(epsilon * math.tanh(0.5 * epsilon), rel=1e-14)
-        assert gaussian_mu_squared(event) == pytest.approx(pure_mu(epsilon) ** 2, rel=1e-12)
+        assert cost(event).mu_squared == pytest.approx(pure_mu(epsilon) ** 2, rel=1e-12)
     bonus = replace(norm, logistic=True)
     np.testing.assert_allclose(cost(bonus).curve, curve_of(0.8), rtol=1e-14)
     # 8 kappa = 0.83, which is less than the slope 0.8 and ln(1 + kappa); 0.91, which is more; 0.77 below the slope
@@ -192,7 +184,7 @@ def test_every_pure_event_has_it() -> None:
 
 
 def test_unprotected_releases_cost_everything_and_shared_curves_cannot_be_written() -> None:
-    rho, curve = cost(Unprotected())
+    rho, curve, *_ = cost(Unprotected())
     assert rho == math.inf
     assert np.all(np.isinf(curve))
     for event in (Gaussian(1.0, 2.0), Laplace(1.0, 2.0), objective(0.1, 0.1), Unprotected()):

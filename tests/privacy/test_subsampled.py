@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.privacy import moments, subsampled
+from admmnet.privacy import published, subsampled
 from admmnet.privacy.calibrate import noise_multiplier
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.events import Sampling, SubsampledGaussian
@@ -22,7 +22,7 @@ from admmnet.types import Vector
 READ: dict[str, Callable[[SubsampledGaussian, float], float]] = {
     "pld": subsampled.epsilon_proven,
     "rdp": partial(subsampled.epsilon_proven, arithmetic="rdp"),
-    "published": moments.epsilon,
+    "published": published.epsilon_of_moments,
 }
 TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 """Whole orders of the grid: the library is exact there."""
@@ -210,7 +210,7 @@ def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: Sampl
             continue
         assert np.all(curve > 0.0)
         assert subsampled.rho(event) > 0.0
-        assert moments.epsilon(event, 1e-3) > 0.0
+        assert published.epsilon_of_moments(event, 1e-3) > 0.0
         assert read[0] <= read[1]
         assert read[0] >= 0.0
         if noise == 1e-3 and rate == 1.0:
@@ -219,9 +219,9 @@ def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: Sampl
 
 def test_published_arithmetic_is_that_of_poisson_batches_with_noise_over_clip() -> None:
     events = {name: SubsampledGaussian(2.0, 0.01, 500, name) for name in ("poisson", "shown", "shuffled")}
-    claims = {moments.epsilon(event, 1e-5) for event in events.values()}
+    claims = {published.epsilon_of_moments(event, 1e-5) for event in events.values()}
     fixed = SubsampledGaussian(1.0, 0.01, 500, "fixed")  # noise 2 C, so 1 over 2 C
-    assert claims == {moments.epsilon(fixed, 1e-5)}
+    assert claims == {published.epsilon_of_moments(fixed, 1e-5)}
     (claim,) = claims
     assert READ["rdp"](events["poisson"], 1e-5) < claim  # a valid bound of Poisson batches, and no tight one
     assert subsampled.epsilon_proven(fixed, 1e-5) > 1.3 * claim
@@ -241,7 +241,7 @@ def test_a_moment_is_the_integral_that_defines_it(noise: float, rate: float) -> 
     steps, delta = 30, 1e-6
     event = SubsampledGaussian(noise, rate, steps, "poisson")
     wanted = min((steps * moment(lam) - math.log(delta)) / lam for lam in range(1, 20))
-    assert moments.epsilon(event, delta) == pytest.approx(wanted, rel=1e-9)
+    assert published.epsilon_of_moments(event, delta) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

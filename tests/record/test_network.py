@@ -14,7 +14,7 @@ from msgspec import structs
 from admmnet import RunConfig, run
 from admmnet.config.toml import to_toml
 from admmnet.methods.dp_dsgd import DPDSGD
-from admmnet.privacy.network.views import MOST_SETS
+from admmnet.privacy.network.shifts import MOST_SETS
 from admmnet.record.network import WORK, find, network_fault, network_of
 from admmnet.record.reader import read_run
 from admmnet.transport import Transport

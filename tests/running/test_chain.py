@@ -12,8 +12,9 @@ import pytest
 from admmnet import RunError, run
 from admmnet.errors import AdmmnetError
 from admmnet.graph.tree import spanning_tree
+from admmnet.holder import door
 from admmnet.methods import METHODS
-from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.contract import quotes
 from admmnet.record.reader import read_run
 from admmnet.running.chain import Chain
 from admmnet.running.resume import resumed_config
@@ -203,14 +204,11 @@ def test_a_vector_of_another_length_than_the_method_says_is_refused(
 
 
 def test_a_refused_agent_is_left_out_of_the_sum(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    affords = Ledger.affords
+    def stingy(ledgers: Any, *asked: Any) -> list[Any]:
+        found = zip(ledgers, quotes(ledgers, *asked), strict=True)
+        return [None if own.path.name == "agent-002.jsonl" and own.events >= 3 else steps for own, steps in found]
 
-    def stingy(self: Ledger, events: Any) -> bool:
-        return affords(self, events) and not (self.path.name == "agent-002.jsonl" and self.events >= 3)
-
-    state: Any = Ledger.state.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Ledger, "affords", stingy)
-    monkeypatch.setattr(Ledger, "state", property(lambda ledger: (state(ledger), ledger.path.name)))  # asked by itself
+    monkeypatch.setattr(door, "quotes", stingy)
     folder = place.whole("run", **TREE)
     theta = theta_of(folder)
     assert (theta == theta[0]).all()

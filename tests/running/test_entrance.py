@@ -26,7 +26,7 @@ from admmnet.running.entrance import prepare
 from admmnet.running.loading import shared
 from admmnet.running.plan import Plan
 from admmnet.running.rounds import Rounds
-from admmnet.solvers.kernel import chosen
+from admmnet.solvers.certificate import chosen
 from admmnet.transport import World
 from tests.wide_files import write_wide
 

@@ -394,7 +394,7 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
 
         return noted
 
-    monkeypatch.setattr(Ledger, "_follow", noting("charge", Ledger._follow))
+    monkeypatch.setattr(Ledger, "book", noting("charge", Ledger.book))
     monkeypatch.setattr(coordinate, "draw_batches", noting("draw", base.draw_batches))
 
     def shown(event: RoundEvent) -> None:

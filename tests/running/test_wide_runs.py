@@ -16,7 +16,7 @@ from admmnet.holder import Holder, holder
 from admmnet.holder.measurements import sums
 from admmnet.running import before, references
 from admmnet.solvers import radius
-from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import is_sparse
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.newton import WideSolver
 from tests.benchmarks.common import unit_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from admmnet.solvers import kernel as kernels
+from admmnet.solvers import certificate as kernels
 from admmnet.solvers.blocks.group import solvers_of
 from admmnet.solvers.blocks.records import Stack
 from admmnet.solvers.newton import LocalSolver, WideSolver

@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from admmnet.solvers.certificate import Solution, gradient, met_curvature, rounding_margin, rows_at_once, squared_norms
-from admmnet.solvers.kernel import Compiled
+from admmnet.solvers.certificate import (
+    Compiled,
+    Solution,
+    gradient,
+    met_curvature,
+    rounding_margin,
+    rows_at_once,
+    squared_norms,
+)
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, summands
 from admmnet.types import Matrix, Vector

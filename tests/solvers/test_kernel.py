@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
-from admmnet.solvers import kernel as kernels
-from admmnet.solvers.kernel import Compiled, chosen
+from admmnet.solvers import certificate as kernels
+from admmnet.solvers.certificate import Compiled, chosen
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.types import Matrix, Vector
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from admmnet.solvers import accurate
-from admmnet.solvers.certificate import gradient, met_curvature
-from admmnet.solvers.kernel import Compiled
+from admmnet.solvers import certificate
+from admmnet.solvers.certificate import Compiled, gradient, met_curvature
 from admmnet.solvers.losses import Huber, Loss
 from admmnet.solvers.radius import (
     LossFacts,
@@ -31,7 +30,7 @@ from .problems import LOSS, every_loss, exact_norm, linear_term, margin_covers, 
 
 @pytest.mark.parametrize("block", [7, 60, 10_000])
 def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accurate, "_BLOCK", block)  # 1, 8 or all rows at once
+    monkeypatch.setattr(certificate, "_BLOCK", block)  # 1, 8 or all rows at once
     X, y = problem(101, 7)
     theta, h = linear_term(7, 3.0), 1e-5
     steps = h * np.eye(7)
@@ -99,7 +98,7 @@ def test_rounding_margin_covers_records_in_any_order_and_is_small(
         theta = size * direction
         exact = exact_norm(X, y, theta, linear_term(shape[1], 0.1), 0.01, loss)
         for numbers, (rows, labels) in product((100_000,) if kind == "plain" else (60, 3_000, 100_000), shuffled):
-            monkeypatch.setattr(accurate, "_BLOCK", numbers)
+            monkeypatch.setattr(certificate, "_BLOCK", numbers)
             margin_covers(rows, labels, theta, loss, exact, Compiled.of(kernel, loss, rows, labels))
 
 

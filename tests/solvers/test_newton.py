@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CertificateError, RequestError, RunError
-from admmnet.solvers import accurate, certificate, newton
-from admmnet.solvers.blocks.curvature import Curvature
+from admmnet.solvers import certificate, newton
 from admmnet.solvers.blocks.group import solvers_of
-from admmnet.solvers.certificate import scores, solve_all
-from admmnet.solvers.kernel import Compiled
+from admmnet.solvers.blocks.steps import GroupSteps
+from admmnet.solvers.certificate import Compiled, scores, solve_all
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.solvers.steps import SolverState, Walk
@@ -123,7 +122,7 @@ def test_warm_rounds_are_cheap_and_answers_the_callers_own(solver: Any) -> None:
 @every_loss
 def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also after searches and the sure steps, and where a resumed run puts another point in its place."""
-    monkeypatch.setattr(accurate, "_BLOCK", 500)
+    monkeypatch.setattr(certificate, "_BLOCK", 500)
     X, y = problem(120, 5)
     solver, passes = LocalSolver(X, y, loss), 0
 
@@ -191,7 +190,7 @@ def test_faults_of_the_arithmetic_do_not_come_out(
     def fail(*_: object) -> None:
         raise fault("depends on the records")
 
-    for kind, step in ((SolverState, "learn"), (Curvature, "learn"), (Curvature, "base"), (Walk, "taken")):
+    for kind, step in ((SolverState, "learn"), (GroupSteps, "learn"), (GroupSteps, "base"), (Walk, "taken")):
         monkeypatch.setattr(kind, step, fail)
     check(X, y, g, 0.01, 1e-9, own.solve(g, 0.01, 1e-9))
     with pytest.raises(RunError, match=r"the local solve stopped .*beta=1e-17: raise beta"):

@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 
 from admmnet.errors import RequestError
 from admmnet.holder.holder import Holder
-from admmnet.solvers import accurate, newton, radius
-from admmnet.solvers.accurate import WIDE, accurate_gradient
-from admmnet.solvers.certificate import gradient, rounding_margin, rows_at_once, scores
+from admmnet.solvers import certificate, newton, radius
+from admmnet.solvers.accurate import accurate_gradient
+from admmnet.solvers.certificate import WIDE, gradient, rounding_margin, rows_at_once, scores
 from admmnet.solvers.losses import Huber, Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver
 from admmnet.solvers.radius import LossFacts, certain, clip, least_beta, linear_radius
@@ -119,7 +119,7 @@ def test_every_wide_solve_within_the_radius_ends_with_its_certificate(
     fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Linear terms at the radius, along and against records, wherever `certain` promises an end."""
-    monkeypatch.setattr(accurate, "WIDE", 1)
+    monkeypatch.setattr(certificate, "WIDE", 1)
     monkeypatch.setattr(radius, "WIDE", 1)
     if not fast:
         monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from admmnet.privacy.events import ObjectivePerturbation
-from admmnet.privacy.proven import gaussian_mu_squared, stretch
+from admmnet.privacy.proven import cost, stretch
 
 from .certificate import ERROR, Array, least_margin, mills
 
@@ -117,7 +117,7 @@ def test_more_noise_costs_less_within_the_range_and_infinitely_much_beyond(logis
         one = ObjectivePerturbation(
             unit.sensitivity, share * unit.sigma, 1.0, 0.25, unit.convexity, 1000, logistic=logistic, lam="quadratic"
         )
-        found.append(gaussian_mu_squared(one))
+        found.append(cost(one).mu_squared)
     assert np.all(np.diff(found) < 0.0)
     assert math.isfinite(found[-1])
-    assert math.isinf(gaussian_mu_squared(event(most * (1.0 + 1e-9), logistic=logistic)))
+    assert math.isinf(cost(event(most * (1.0 + 1e-9), logistic=logistic)).mu_squared)

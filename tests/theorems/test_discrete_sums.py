@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from admmnet.privacy.conversion import gaussian_delta
-from admmnet.privacy.discrete import excess
+from admmnet.privacy.conversion import excess, gaussian_delta
 from tests.theorems.quadrature import discrete_delta
 
 J = np.arange(-160, 161)

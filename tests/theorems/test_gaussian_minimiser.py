@@ -14,7 +14,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from admmnet.privacy.events import ObjectivePerturbation
-from admmnet.privacy.proven import gaussian_mu_squared
+from admmnet.privacy.proven import cost
 
 from .quadrature import Array, Kinked, Models, Records, logistic
 
@@ -83,7 +83,7 @@ def worst(kind: str, c: float, K: float, x: float, other: float) -> float:
 )
 def test_real_minimisers_are_no_further_apart_than_gaussians(kind: str, K: float, c: float) -> None:
     """Replaced by a row that pulls the other way, or the same way from elsewhere; left out; shorter rows."""
-    mu = math.sqrt(gaussian_mu_squared(event(kind, c, K)))
+    mu = math.sqrt(cost(event(kind, c, K)).mu_squared)
     found = {pair: worst(kind, c, K, *pair) for pair in ((1.0, -1.0), (1.0, 1.0), (1.0, -0.4), (1.0, 0.0), (-1.0, 0.0))}
     for (_, other), value in found.items():
         assert value <= (mu if other else 0.5 * mu) * (1.0 + TOLERANCE), found

@@ -16,7 +16,7 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum, sums
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.measurements.sums import gradient_rounding, gradient_sum
-from admmnet.privacy.discrete import excess
+from admmnet.privacy.conversion import excess
 from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Softmax

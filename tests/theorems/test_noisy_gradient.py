@@ -17,9 +17,9 @@ from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.rng import AgentStreams
-from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
+from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.blocks.group import solvers_of
-from admmnet.solvers.certificate import gradient
+from admmnet.solvers.certificate import WIDE, gradient, is_sparse
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import LossFacts, gradient_error, point_radius

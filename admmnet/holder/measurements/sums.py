@@ -24,11 +24,10 @@ from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.problem import Features
 from admmnet.holder.secrets import Secret, runs
 from admmnet.identity.keys import statement
-from admmnet.privacy.discrete import LARGEST, discrete_rows
 from admmnet.privacy.events import DiscreteGaussian, Event, is_power_of_two
+from admmnet.privacy.mechanisms import LARGEST, discrete_rows
 from admmnet.rng import Purpose
-from admmnet.solvers.accurate import is_sparse
-from admmnet.solvers.certificate import block_rows
+from admmnet.solvers.certificate import block_rows, is_sparse
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, clip
 from admmnet.types import Matrix, Vector

@@ -28,8 +28,7 @@ from admmnet.holder.series.base import (
     with_noise,
 )
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
-from admmnet.solvers.accurate import is_sparse
-from admmnet.solvers.certificate import squared_norms
+from admmnet.solvers.certificate import is_sparse, squared_norms
 from admmnet.types import Vector
 
 

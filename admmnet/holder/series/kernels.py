@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.holder.problem import Features
 from admmnet.holder.series.base import RecordIndices, hinge_step, logistic_step, ridge_step
-from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import is_sparse
 from admmnet.types import Vector
 
 try:

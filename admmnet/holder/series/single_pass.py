@@ -34,7 +34,7 @@ from admmnet.holder.series.base import (
 from admmnet.holder.series.magnitude import magnitude
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
-from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import is_sparse
 from admmnet.types import Vector
 
 SCHEDULES = ("sqrt", "inverse", "constant")

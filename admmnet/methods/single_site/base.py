@@ -17,7 +17,7 @@ from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
 from admmnet.methods.base import Closing, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
-from admmnet.privacy import moments, subsampled
+from admmnet.privacy import published, subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, noise_multiplier
 from admmnet.privacy.events import SubsampledGaussian
@@ -204,7 +204,7 @@ class SingleSite(Method):
         """Least noise multiplier that keeps the promise."""
         probe = self.series(1.0).event(known)
         assert isinstance(probe, SubsampledGaussian)
-        least = moments.least_epsilon(target.delta)
+        least = published.least_of_moments(target.delta)
         if target.accountant == "published" and target.epsilon <= least:
             raise BudgetError(
                 f"epsilon = {target.epsilon:g} is not above {least:.3g}, the moments accountant's least reading at "
@@ -216,7 +216,7 @@ class SingleSite(Method):
                 need, most = target.at_order(target.worst(((event, 1),)))
                 return target.epsilon * need / most if most > 0.0 else math.inf
             if target.accountant == "published":
-                return moments.epsilon(event, delta)
+                return published.epsilon_of_moments(event, delta)
             return subsampled.epsilon_proven(event, delta, self.settings.accounting)
 
         found = noise_multiplier(target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading)

@@ -13,6 +13,7 @@ import math
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import structs
@@ -21,11 +22,10 @@ from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy, sync
 from admmnet.forms import encode
 from admmnet.privacy.budget import empty, grown
-from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.contract import Contract, Filter, Promise
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, HeaderLine, RestoredLine, RunLine, event_start, total_line, with_digest
+from admmnet.privacy.ledger.form import Header, RestoredLine, RunLine, event_start, total_line, with_digest
 from admmnet.privacy.ledger.lines import NOTHING, ChainFile, mend, open_plain
 from admmnet.privacy.settings import ANOTHER_FOLDER
 
@@ -51,25 +51,22 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.mark = path, None
+        self.path = path
         self._handle: int | None = open_plain(path, os.O_CREAT)[0]
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.check()  # the run before may have removed it since it was opened
-            self.mark = self._read(self._handle)
+            data = os.pread(self._handle, 100, 0)
+            found = _MARK.fullmatch(data)
+            if data and (found is None or not int(found[1])):
+                raise RequestError(
+                    f"{path} is damaged: it records how far the account had come; put both files back from "
+                    f"one copy, or {ANOTHER_FOLDER}"
+                )
+            self.mark: tuple[int, str] | None = None if found is None else (int(found[1]), found[2].decode())
         except BaseException:
             self.close()
             raise
-
-    def _read(self, handle: int) -> tuple[int, str] | None:
-        data = os.pread(handle, 100, 0)
-        found = _MARK.fullmatch(data)
-        if data and (found is None or not int(found[1])):
-            raise RequestError(
-                f"{self.path} is damaged: it records how far the account had come; put both files back from "
-                f"one copy, or {ANOTHER_FOLDER}"
-            )
-        return None if found is None else (int(found[1]), found[2].decode())
 
     def check(self) -> None:
         """Whether the file that other runs would lock is still this one.
@@ -161,7 +158,7 @@ class AccountFile:
         self.adjacency: str | None = None
         self._reading: Contract | None = None  # by which its last lines are read
         self._events = 0  # of a run that is resumed, behind its lines here
-        self._count, self._marked = 0, False  # lines, and whether the file is the one that the lock remembers
+        self._lines, self._marked = 0, False  # lines, and whether the file is the one that the lock remembers
         self._alone = True  # whether no other run has begun since
         self._begun = since is not None  # whether the run that is resumed had begun here before it died
         try:
@@ -182,9 +179,9 @@ class AccountFile:
             if self._lock.mark is not None and not self._marked:
                 raise RequestError(
                     f"the account {self.path} is not the one that was last used here: it had {self._lock.mark[0]} "
-                    f"lines, and has {self._count} now, or others; the missing part was spent: put the right file back"
+                    f"lines, and has {self._lines} now, or others; the missing part was spent: put the right file back"
                 )
-            self._chain = ChainFile(self.path, "account", previous, durable=True, kept=kept)
+            self.chain = ChainFile(self.path, "account", previous, self._lines, durable=True, kept=kept)
         except OSError as error:
             self._lock.close()
             raise self._cannot_open(error) from None
@@ -200,18 +197,13 @@ class AccountFile:
 
     def _seen(self, line: bytes, digest: str, found: object) -> None:
         """Count a line, which may be the last that the lock remembers."""
-        self._count += 1
-        self._marked = self._marked or (self._count, digest) == self._lock.mark
-
-    @property
-    def contract(self) -> Contract:
-        """By which its lines are read."""
-        return Contract(self._budget, self.filter, self.filter)
+        self._lines += 1
+        self._marked = self._marked or (self._lines, digest) == self._lock.mark
 
     @property
     def fresh(self) -> bool:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
-        return self._chain.previous == NOTHING
+        return self.chain.previous == NOTHING
 
     def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
         """Take over what the file holds; return the digest of its last line."""
@@ -256,22 +248,13 @@ class AccountFile:
             "put the right one back"
         )
 
-    def _append(self, line: bytes) -> None:
-        self._chain.append(line)
-        self._count += 1
-
-    @property
-    def head(self) -> str:
-        """Digest of the last line."""
-        return self._chain.previous
-
-    def begin(self, header: Header) -> None:
-        """Write the header of a new account, or the line of another run."""
-        self._reading = header.contract.over_account()
-        self._begin(structs.replace(header.line, account=None))
-
-    def _begin(self, line: HeaderLine) -> None:
-        self._append(encode(line if self.fresh else RunLine(**structs.asdict(line), previous=self.head)))
+    def begin(self, header: Header, place: str | None = None) -> None:
+        """Write the header of a new account, or the line of another run, which may have begun behind ``place``."""
+        filter = header.contract.account if place is None else self.filter
+        self._reading = replace(header.contract, account=filter).over_account()
+        line = structs.replace(header.line, account_filter=filter, account=place)
+        own = line if self.fresh else RunLine(**structs.asdict(line), previous=self.chain.previous)
+        self.chain.append(encode(own))
 
     def resume(self, header: Header, written: int, events: int) -> int:
         """Go on with a run whose journal has so many events, of which its ledger has ``written``.
@@ -294,7 +277,7 @@ class AccountFile:
         if not self._begun:
             self.begin(header)
         elif not self._alone:
-            self._begin(structs.replace(header.line, account_filter=self.filter, account=self.place))
+            self.begin(header, self.place)
         return self._events - written
 
     def restore(self) -> None:
@@ -309,14 +292,14 @@ class AccountFile:
         was, now = ((one.mu_squared, one.kappa, *one.curve) for one in (self.totals, full))
         if was != now or math.isfinite(self.totals.rho):
             self.totals, self._reading = full, contract
-            self._append(encode(RestoredLine(epsilon, total_line(full, contract), self.head)))
+            self.chain.append(encode(RestoredLine(epsilon, total_line(full, contract), self.chain.previous)))
             self.commit()
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
         self.totals = grown(self.totals, event)
-        start = event_start(round, event, self.totals, self.contract)
-        self._append(with_digest(start, self._chain.previous))
+        assert self._reading is not None  # it has begun
+        self.chain.append(with_digest(event_start(round, event, self.totals, self._reading), self.chain.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.
@@ -327,9 +310,9 @@ class AccountFile:
             If the disk refuses, or the account is not the one that this run has written.
         """
         self._lock.check()
-        self._chain.commit()
-        if self._count > (self._lock.mark or (0, ""))[0]:
-            self._lock.remember(self._count, self.head)
+        self.chain.commit()
+        if self.chain.lines > (self._lock.mark or (0, ""))[0]:
+            self._lock.remember(self.chain.lines, self.chain.previous)
 
     def close(self, *, commit: bool = True) -> None:
         """Commit, unless nothing of it had left, and release the lock; once is enough."""
@@ -339,7 +322,7 @@ class AccountFile:
                 if commit:
                     self.commit()
             finally:
-                self._chain.close()
+                self.chain.close()
                 self._lock.close()
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -16,9 +15,8 @@ import numpy as np
 from admmnet.errors import CheckFailed
 from admmnet.forms import decode, encode
 from admmnet.privacy.budget import Totals, empty
-from admmnet.privacy.contract import EARLIEST, Contract
+from admmnet.privacy.contract import EARLIEST, Contract, Filter
 from admmnet.privacy.events import Event
-from admmnet.privacy.filters import Filter
 from admmnet.privacy.ledger import checks, form
 from admmnet.privacy.ledger.form import NO_DIGEST, EndLine, Line, RunLine, StartLine, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, ending, is_torn, is_whole
@@ -29,21 +27,14 @@ from admmnet.types import BEFORE
 class Start:
     """Beginning of a run: digest of the line before it, and the events before it."""
 
-    previous: str = NOTHING
-    events: int = 0
-    filter: Filter | None = None
+    previous: str
+    events: int
+    filter: Filter | None
     """Of all runs of the account, as this one's line states it."""
-    totals: Totals = field(default_factory=partial(empty, "proven"))
+    totals: Totals
     """Of the events before it."""
     account: str | None = None
     """Of a run that goes on behind another one: digest of the line after which it had begun."""
-
-
-class Changed(NamedTuple):
-    """A start that was planned anew: its first round, and the events before it."""
-
-    round: int
-    events: int
 
 
 @dataclass(frozen=True)
@@ -63,23 +54,18 @@ class VerifiedLedger:
     """Recomputed from the events' parameters."""
     finished: bool
     """Whether the end line is there."""
-    torn: bool = False
+    torn: bool
     """Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing."""
-    starts: tuple[Start, ...] = (Start(),)
+    starts: tuple[Start, ...]
     """Where its run began; in an account, where every run began."""
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[StartLine, ...]
     """Starts that were planned anew."""
-    account: str | None = None
+    account: str | None
     """Digest of the account's last line when the run ended; None without account."""
-    digest: str = NOTHING
+    digest: str
     """Of its last line."""
-    sha256: str = ""
+    sha256: str
     """Of the bytes of its file."""
-
-    @property
-    def runs(self) -> int:
-        """Number of runs: 1, or more in an account."""
-        return len(self.starts)
 
     def total(self, delta: float | None = None) -> dict[str, float | None]:
         """Totals as lines state them, at the budget's delta or another one."""
@@ -96,7 +82,7 @@ class VerifiedLedger:
         return f"VerifiedLedger(agent={self.header['agent']}, events={self.count}, rho={self.totals.rho:.6g})"
 
 
-Seen = Callable[[bytes, str, tuple[int, Event] | Start | Changed | None], None]
+Seen = Callable[[bytes, str, tuple[int, Event] | Start | StartLine | None], None]
 """Is given a line, its digest, and the charge, the start of a run or the changed start that it is."""
 UNSEEN: Seen = lambda *_: None  # noqa: E731
 
@@ -160,19 +146,20 @@ def read(
         header = checks.header_line(raw)
         contract = checks.contract_of(header, account=account)
         reading = contract.over_account() if account else contract
-        totals, payer, facts = empty(reading.form), reading, checks.LedgerFacts.of(header)
+        totals, payer = empty(reading.form), reading
         total, before = total_line(totals, reading), digest(raw)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        starts, changed = [Start(filter=reading.account, totals=totals)], list[Changed]()
+        starts, changed = [Start(NOTHING, 0, reading.account, totals)], list[StartLine]()
         finished, gated, count, last_round, last, charged, head = False, False, 0, EARLIEST, BEFORE, -1, None
         seen(raw, before, starts[0])
         for number, data in lines:  # noqa: B007 (a fault names it)
-            found: tuple[int, Event] | Start | Changed | None = None
+            found: tuple[int, Event] | Start | StartLine | None = None
             link = b'"previous":"%b"}' % before.encode()
             if data.startswith(b'{"kind":"event"') and data.endswith(link):
                 if finished:
                     raise CheckFailed("stands behind the end line")
-                charge, event, totals = costed(data[: -len(_NO_LINK)] + _NO_LINK, totals, reading, facts)
+                unlinked = data[: -len(_NO_LINK)] + _NO_LINK
+                charge, event, totals = costed(unlinked, totals, reading, header.records, header.stages)
                 if (at := charge.at) < last_round:
                     raise CheckFailed(f"round {at} stands behind round {last_round}")
                 if (gate := getattr(event, "gate_epsilon", None)) is not None:  # (P8)
@@ -195,14 +182,13 @@ def read(
                         raise CheckFailed("is the beginning of another run, which a ledger has not")
                     checks.hold_budget(payer, totals)
                     reading, header = checks.run_contract(line, header).over_account(), line
-                    facts = checks.LedgerFacts.of(header)
                     starts.append(found := Start(before, count, reading.account, totals, line.account))
                     last_round, charged, gated = EARLIEST, -1, False
                 elif isinstance(line, StartLine):
                     if account or line.round <= charged or line.round < last_round:
                         raise CheckFailed(f"is no start of round {line.round}, which the lines before it have passed")
                     last_round = line.round
-                    changed.append(found := Changed(line.round, count))
+                    changed.append(found := line)
                 elif isinstance(line, form.RestoredLine):
                     if not account or header.noise != "private":
                         raise CheckFailed("stands in no account of secret noise")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import structs, to_builtins
 
@@ -12,9 +12,8 @@ from admmnet.errors import AdmmnetError, CheckFailed, short
 from admmnet.forms import decode, encode
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import SHARED, Totals, grown
-from admmnet.privacy.contract import STAGES, Contract, Promise
-from admmnet.privacy.conversion import ORDERS
-from admmnet.privacy.discrete import most_excess
+from admmnet.privacy.contract import MOST_DRAWS, STAGES, Contract, Filter, Promise
+from admmnet.privacy.conversion import ORDERS, most_excess
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -25,13 +24,11 @@ from admmnet.privacy.events import (
     parameters,
     relation_of,
 )
-from admmnet.privacy.filters import MOST_DRAWS, Filter
 from admmnet.privacy.ledger.form import (
     EventLine,
     HeaderLine,
     RestoredLine,
     RunLine,
-    event_line,
     event_start,
     stated,
     total_line,
@@ -75,7 +72,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     # agents of a network have neighbours, and replace-one
     if encode(structs.replace(line, **expected)) != encode(line) or (line.adjacency == "zero-out" and line.neighbours):
         raise CheckFailed(f"is not the {line.adjacency} header of its budget and filter")
-    return _shared(contract)
+    return contract
 
 
 def _within(filter: Filter, promise: Promise) -> bool:
@@ -93,12 +90,6 @@ def _within(filter: Filter, promise: Promise) -> bool:
         return subsampled.epsilon_proven(filter.steps, promise.delta) <= most
     right = Filter.keeping(promise.epsilon, promise.delta, filter.place, filter.kappa)
     return filter.most_added <= right.most_added * (1.0 + TOLERANCE)
-
-
-@lru_cache(maxsize=SHARED)
-def _shared(contract: Contract) -> Contract:
-    """Return the first of equal contracts: caches then find what they have without comparing filters."""
-    return contract
 
 
 def run_contract(line: RunLine, before: HeaderLine) -> Contract:
@@ -124,38 +115,30 @@ def restored(line: RestoredLine, before: Contract, totals: Totals) -> tuple[Cont
     return contract, totals
 
 
-class LedgerFacts(NamedTuple):
-    """What a header says that its events are held against."""
-
-    records: int
-    adjacency: str
-    colluders: int | None
-    stages: tuple[str, ...]
-
-    @classmethod
-    def of(cls, header: HeaderLine) -> LedgerFacts:
-        """Of a header or a run line."""
-        return cls(header.records, header.adjacency, header.colluders, header.stages)
-
-
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
-def charged(data: bytes, totals: Totals, contract: Contract, facts: LedgerFacts) -> tuple[EventLine, Event, Totals]:
-    """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared."""
-    line = decode(EventLine, data)
-    if line.at < 0 and line.at not in map(STAGES.__getitem__, facts.stages):
-        raise CheckFailed(f"round {line.at} is of a stage that its header has not: {list(facts.stages)}")
-    event = _event(line, facts.records)
-    if (relation := relation_of(event)) not in ("replace-one", facts.adjacency):
-        raise CheckFailed(f"holds for {relation}, the header is of {facts.adjacency}")
+def charged(
+    data: bytes, totals: Totals, contract: Contract, records: int, stages: tuple[str, ...]
+) -> tuple[EventLine, Event, Totals]:
+    """Return a checked event's line, which holds ``form.NO_DIGEST``, its event, and the totals with it; all shared.
+
+    ``records`` and ``stages`` are those of the header, which states the contract, too.
+    """
+    line, colluders = decode(EventLine, data), contract.promise and contract.promise.colluders
+    if line.at < 0 and line.at not in map(STAGES.__getitem__, stages):
+        raise CheckFailed(f"round {line.at} is of a stage that its header has not: {list(stages)}")
+    event = _event(line, records)
+    if (relation := relation_of(event)) not in ("replace-one", contract.adjacency):
+        raise CheckFailed(f"holds for {relation}, the header is of {contract.adjacency}")
     if isinstance(event, DiscreteGaussian):
-        if (event.parts > 1) != (facts.colluders is not None):  # masked where the header says so, and nowhere else
+        if (event.parts > 1) != (colluders is not None):  # masked where the header says so, and nowhere else
             raise CheckFailed(f"has noise of {event.agents} agents, which its header does not say")
-        if event.colluders != (facts.colluders or 0):
-            raise CheckFailed(f"colluders is {event.colluders}, the header's is {facts.colluders or 0}")
+        if event.colluders != (colluders or 0):
+            raise CheckFailed(f"colluders is {event.colluders}, the header's is {colluders or 0}")
     try:
         totals = grown(totals, event)
-        if with_digest(event_start(line.at, event, totals, contract), line.previous) != data:
-            _compare(*map(to_builtins, (line, event_line(line.at, event, totals, contract))))
+        expected = with_digest(event_start(line.at, event, totals, contract), line.previous)
+        if expected != data:
+            _compare(*map(to_builtins, (line, decode(EventLine, expected))))
     except ArithmeticError:
         raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None
     return line, event, totals
@@ -209,5 +192,5 @@ def _close(wrong: float, right: float) -> bool:
 def hold_budget(contract: Contract, totals: Totals) -> None:
     """Hold totals against the filter by which they were guarded."""
     if not contract.affords(totals):
-        spent = totals.epsilon_proven(contract.delta or 1.0)
+        spent = totals.epsilon_proven(contract.promise.delta if contract.promise else 1.0)
         raise CheckFailed(f"epsilon_spent comes to {spent!r}, above the limit of the header's filter")

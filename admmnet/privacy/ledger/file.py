@@ -75,9 +75,10 @@ class Ledger(MemoryLedger):
     """
 
     __slots__ = (
-        *("_account", "_chain", "_changed", "_closed", "_ended", "_fresh", "_lines", "_paid", "_spanned"),
+        *("_account", "_chain", "_changed", "_closed", "_ended", "_paid", "_spanned"),
         *("chain", "charged", "path", "void"),
     )
+    _line = staticmethod(form.event_start)
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class Ledger(MemoryLedger):
         super().__init__(header.contract)
         self.path, self._account, self._closed = path, account, False
         self._chain = partial(ChainFile, path, "ledger", durable=durable, kept=kept)
-        self.charged, self._paid, self._ended, self._fresh = BEFORE, 0, False, bytearray()
+        self.charged, self._paid, self._ended = BEFORE, 0, False
         self.void: tuple[int, int] | None = None
         self._spanned = self.totals if account is None else account.past
         self._changed: dict[int, Totals] = {}  # spent before the starts of the run so far that were planned anew
@@ -101,7 +102,7 @@ class Ledger(MemoryLedger):
             header = header._replace(line=structs.replace(header.line, account=account.place))
         if since is None or not (since.last or self.path.exists()):
             create(self.path, "ledger", first := encode(header.line), durable=durable)
-            self.chain, self._lines = self._chain(digest(first)), 1
+            self.chain = self._chain(digest(first), 1)
             if account is not None:
                 account.begin(header)
                 account.commit()
@@ -118,29 +119,29 @@ class Ledger(MemoryLedger):
             raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
         with self.path.open("rb") as file:
             right = file.readline().removesuffix(b"\n") == encode(header.line)
-        previous, there, behind = "", "", list[bytes]()
+        previous, there, lines, behind = "", "", 0, list[bytes]()
 
-        def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | audit.Changed | None) -> None:
-            nonlocal previous, there
-            if self._lines > since.before:
+        def take(line: bytes, digest: str, found: tuple[int, Event] | audit.Start | form.StartLine | None) -> None:
+            nonlocal previous, there, lines
+            if lines > since.before:
                 behind.append(line)
-            self._lines, previous = self._lines + 1, digest
-            there = digest if self._lines == since.before + 1 else there
-            if isinstance(found, audit.Changed):
+            lines, previous = lines + 1, digest
+            there = digest if lines == since.before + 1 else there
+            if isinstance(found, form.StartLine):
                 self._changed[found.round] = self._spanned
             elif isinstance(found, tuple):
-                self._count(found[1])
+                self._spanned = grown(self._spanned, found[1])
+                self.totals, self.events = grown(self.totals, found[1]), self.events + 1
 
-        self._lines = 0
         book = audit.read(self.path, keep=False, alone=alone, seen=take if right else audit.UNSEEN)
         if not right:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the run's own records, settings and version of admmnet, or run anew"
             )
-        self.chain, self._ended, self.charged = self._chain(previous), book.finished, book.last
+        self.chain, self._ended, self.charged = self._chain(previous, lines), book.finished, book.last
         own = tuple(behind[: len(behind) - book.finished])
-        if self._lines - book.finished <= since.before:
+        if lines - book.finished <= since.before:
             raise self._put_back("lacks charges that the journal of the run has")
         if own != since.last[: len(own)] or (since.before and there != since.head):
             raise self._put_back("has charges that the journal of the run lacks, or others")
@@ -165,8 +166,8 @@ class Ledger(MemoryLedger):
                 self.void = line.at, place
                 self.refuse(line.at)
                 break
-            totals = grown(self.totals, event)
-            self._follow(line.at, Step(event, totals, self._line(line.at, event, totals)))
+            for step in self.steps(line.at, [event]):
+                self.book(line.at, step)
         if missing:
             self.commit()
 
@@ -176,16 +177,11 @@ class Ledger(MemoryLedger):
             "whole run folder, or run anew with --account, so that spent budget counts"
         )
 
-    def _count(self, event: Event) -> None:
-        self._spanned = grown(self._spanned, event)
-        super()._count(event)
-
-    def _line(self, round: int, event: Event, totals: Totals) -> bytes:
-        return form.event_start(round, event, totals, self.contract)
-
-    def _follow(self, round: int, step: Step) -> None:
+    def book(self, round: int, step: Step) -> None:
+        """Book a charge, in the account first."""
         if self._ended:
             raise RunError(f"the ledger {self.path} has ended: nothing is charged behind its end line")
+        super().book(round, step)
         if self._account is None:
             self._spanned = step.totals
         else:
@@ -194,9 +190,8 @@ class Ledger(MemoryLedger):
             else:
                 self._account.charge(round, step.event)
             self._spanned = grown(self._spanned, step.event)
-        super()._follow(round, step)
         self.charged = round
-        self._append(form.with_digest(step.line, self.chain.previous))
+        self.chain.append(form.with_digest(step.line, self.chain.previous))
 
     def before(self, round: int) -> Totals:
         """What had been spent, of its account, too, when the start that begins with a round was planned, or by now."""
@@ -208,27 +203,16 @@ class Ledger(MemoryLedger):
             return
         self._changed[round] = self._spanned
         line = form.StartLine(round=round, neighbours=neighbours, weight=weight, previous=self.chain.previous)
-        self._append(encode(line))
-
-    def take(self) -> bytes:
-        """Return lines since the last ``commit`` that were not taken before: they stand in the journal first."""
-        taken = bytes(self._fresh)
-        self._fresh.clear()
-        return taken
+        self.chain.append(encode(line))
 
     @property
     def head(self) -> tuple[str, int]:
         """What it holds, for receipts: digest of its last line, number of its lines."""
-        return self.chain.previous, self._lines
+        return self.chain.previous, self.chain.lines
 
     @property
-    def spent(self) -> Totals:
-        """What the budget spans: the run, or all runs of the account."""
-        return self.totals if self._account is None else self._account.totals
-
-    @property
-    def account(self) -> Totals | None:
-        """Totals over all runs of the account, None without one."""
+    def account(self) -> Totals | None:  # type: ignore[override]
+        """As of the memory's."""
         return None if self._account is None else self._account.totals
 
     def commit(self) -> None:
@@ -242,18 +226,17 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.commit()
         self.chain.commit()
-        self._fresh.clear()
 
     def end(self) -> None:
         """Write the end line, once in a run."""
         if self._ended:
             return
         total = form.total_line(self.totals, self.contract)
-        account = None if self._account is None else self._account.head
+        account = None if self._account is None else self._account.chain.previous
         end = form.EndLine(events=self.events, total=total, account=account, previous=self.chain.previous)
-        self._append(encode(end))
+        self.chain.append(encode(end))
         self._ended = True
-        self.take()  # no charge: it follows from those before it
+        self.chain.take()  # no charge: it follows from those before it
 
     def close(self, *, commit: bool = True) -> None:
         """Commit and close, without an end line if the run has not finished; once is enough.
@@ -270,8 +253,3 @@ class Ledger(MemoryLedger):
             self.chain.close()
             if self._account is not None:
                 self._account.close(commit=commit)
-
-    def _append(self, line: bytes) -> None:
-        self.chain.append(line)
-        self._fresh += line + b"\n"
-        self._lines += 1

@@ -13,11 +13,10 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from admmnet.errors import CheckFailed
 from admmnet.forms import encode
-from admmnet.privacy import proven
+from admmnet.privacy import proven, published
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Promise
+from admmnet.privacy.contract import EARLIEST, STAGES, Contract, Filter, Promise
 from admmnet.privacy.events import Booked, Event, Natural, Number, Positive, parameters
-from admmnet.privacy.filters import Filter
 
 Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]  # `$` would let a newline in
 Form: TypeAlias = Literal["proven", "published"]
@@ -48,9 +47,11 @@ class Total(Struct, frozen=True, forbid_unknown_fields=True):
     """of masked sums: the same where more than `colluders` others collude, Theorem 23 (B)"""
 
 
-class HeaderLine(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="header"
-):
+class _Line(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind"):
+    pass
+
+
+class HeaderLine(_Line, frozen=True, kw_only=True, tag="header"):
     """First line: who, under which promise and which relation."""
 
     schema: Literal[4]
@@ -115,9 +116,7 @@ class RunLine(HeaderLine, frozen=True, kw_only=True, tag="run"):
     """sha256 of the bytes of the line before, without its newline"""
 
 
-class EventLine(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="event"
-):
+class EventLine(_Line, frozen=True, kw_only=True, tag="event"):
     """What was released, and what that costs."""
 
     round: Number | UnsetType = UNSET
@@ -146,9 +145,7 @@ class EventLine(
         return STAGES[self.stage]
 
 
-class EndLine(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="end"
-):
+class EndLine(_Line, frozen=True, kw_only=True, tag="end"):
     """Last line of a finished run."""
 
     events: Number
@@ -161,9 +158,7 @@ class EndLine(
     """as of an event"""
 
 
-class StartLine(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="kind", tag="start"
-):
+class StartLine(_Line, frozen=True, kw_only=True, tag="start"):
     """Where other agents take part, and noise for the rounds that are left was planned anew."""
 
     round: Number
@@ -176,7 +171,7 @@ class StartLine(
     """as of an event"""
 
 
-class RestoredLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="restored"):
+class RestoredLine(_Line, frozen=True, tag="restored"):
     """In an account alone: a run's folder was an older copy, and charges of it may be missing here, too."""
 
     epsilon: Positive
@@ -203,7 +198,6 @@ class Header(NamedTuple):
         return cls(HeaderLine(**keys), contract)
 
 
-@lru_cache(maxsize=SHARED)
 def stated(contract: Contract) -> dict[str, Any]:
     """Keys of a header that say what its contract is."""
     promise = contract.promise or Promise(math.nan, math.nan, contract.form)
@@ -231,37 +225,33 @@ def finite(value: float | None) -> float | None:
 
 @lru_cache(maxsize=SHARED)
 def total_line(totals: Totals, contract: Contract) -> Total:
-    """Totals, to which nothing is added any more, as every ledger line states them."""
-    unmasked = contract.spent(totals, alone=True)
+    """Totals as every ledger line states them."""
+    unmasked, promise = contract.spent(totals, alone=True), contract.promise
     return Total(
         rho=finite(totals.rho),
         xi=0.0,
         epsilon_spent=finite(contract.spent(totals)),
-        epsilon_published=None if contract.delta is None else finite(totals.epsilon_published(contract.delta)),
+        epsilon_published=None if promise is None else finite(totals.epsilon_published(promise.delta)),
         epsilon_if_all_collude=UNSET if unmasked is None else finite(unmasked),
     )
 
 
-def event_line(round: int, event: Event, totals: Totals, contract: Contract) -> EventLine:
-    """Line of an event, without the digest in it; ``totals`` are shared ones, and already include the event."""
+@lru_cache(maxsize=SHARED)
+def event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
+    """Line of an event before the digest in it; ``totals`` already include the event."""
     stage: Any = UNSET if round >= 0 else next(name for name, own in STAGES.items() if own == round)
-    return EventLine(
+    line = EventLine(
         round=round if round >= 0 else UNSET,
         stage=stage,
         mechanism=event.mechanism,
         parameters=parameters(event),
         rho=finite(proven.cost(event).rho),
         xi=0.0,
-        rho_published=finite(totals.claim(event)),
+        rho_published=finite(published.rho(event)) if totals.method == "published" else None,
         total=total_line(totals, contract),
         previous=NO_DIGEST,
     )
-
-
-@lru_cache(maxsize=SHARED)
-def event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
-    """Bytes of ``event_line`` before the digest."""
-    return encode(event_line(round, event, totals, contract))[: -len(NO_DIGEST) - 2]
+    return encode(line)[: -len(NO_DIGEST) - 2]
 
 
 def with_digest(start: bytes, previous: str) -> bytes:

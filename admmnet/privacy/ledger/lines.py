@@ -41,21 +41,21 @@ def open_plain(path: Path | str, flags: int) -> tuple[int, os.stat_result]:
 
 
 class ChainFile:
-    """A file, which errors call ``what``, of lines, each with the digest of the one before: ``previous`` is the last's.
+    """A file, which errors call ``what``, of so many lines, each with the digest of the one before; last: ``previous``.
 
     Unless it is ``kept`` open, the file is opened at every commit, so that one process may keep any number of ledgers.
     """
 
     __slots__ = (
-        *("_durable", "_handle", "_last", "_lasts", "_name", "_node", "_pending", "_size"),
-        *("path", "previous", "what"),
+        *("_durable", "_handle", "_last", "_lasts", "_name", "_node", "_pending", "_size", "_taken"),
+        *("lines", "path", "previous", "what"),
     )
 
-    def __init__(self, path: Path, what: str, previous: str, *, durable: bool, kept: bool = True) -> None:
-        self.path, self._name, self.what, self.previous = path, str(path), what, previous
+    def __init__(self, path: Path, what: str, previous: str, lines: int, *, durable: bool, kept: bool = True) -> None:
+        self.path, self._name, self.what, self.previous, self.lines = path, str(path), what, previous, lines
         handle, found = self._open()
         self._durable, self._handle = durable, handle if kept else None
-        self._pending = bytearray()
+        self._pending, self._taken = bytearray(), 0
         self._lasts = True  # whether everything that was written is on the disk
         try:
             self._node, self._size = (found.st_dev, found.st_ino), found.st_size
@@ -81,10 +81,17 @@ class ChainFile:
     def append(self, line: bytes) -> None:
         """Add a line, which ``commit`` writes."""
         self._pending += line + b"\n"
-        self.previous = digest(line)
+        self.previous, self.lines = digest(line), self.lines + 1
+
+    def take(self) -> bytes:
+        """Return lines since the last ``commit`` that were not taken before: they stand in the journal first."""
+        found, self._taken = bytes(self._pending[self._taken :]), len(self._pending)
+        return found
 
     def commit(self) -> None:
         """Push all lines out of the process, and to the disk where the file is durable.
+
+        What was opened by its name just now is looked at; of a handle that was kept the name is looked up.
 
         Raises
         ------
@@ -95,7 +102,16 @@ class ChainFile:
         durable = self._durable
         handle, there = self._open() if self._handle is None else (self._handle, None)
         try:
-            self._check(handle, there)
+            try:
+                there = there or os.stat(self._name, follow_symlinks=False)
+            except FileNotFoundError:
+                raise self._another("was deleted") from None
+            if (there.st_dev, there.st_ino) != self._node:
+                raise self._another("was replaced by another file")
+            if there.st_size != self._size:
+                raise self._another(f"was changed, from {self._size} to {there.st_size} bytes,")
+            if os.pread(handle, len(self._last), self._size - len(self._last)) != self._last:
+                raise self._another("was changed in its last line")
             if self._pending or (durable and not self._lasts):
                 self._lasts = False
                 while self._pending:
@@ -103,6 +119,7 @@ class ChainFile:
                     self._size += written
                     self._last = (self._last + self._pending[:written])[-_TAIL:]
                     del self._pending[:written]
+                    self._taken = max(0, self._taken - written)
                 if durable:
                     os.fsync(handle)
                 self._lasts = durable
@@ -118,22 +135,6 @@ class ChainFile:
         if handle is not None:
             with suppress(OSError):  # said by commit
                 os.close(handle)
-
-    def _check(self, handle: int, there: os.stat_result | None) -> None:
-        """Whether the file that has our name is the one that we wrote, with nothing missing at its end.
-
-        What was opened by that name just now is ``there``; of a handle that was kept the name is looked up.
-        """
-        try:
-            there = there or os.stat(self._name, follow_symlinks=False)
-        except FileNotFoundError:
-            raise self._another("was deleted") from None
-        if (there.st_dev, there.st_ino) != self._node:
-            raise self._another("was replaced by another file")
-        if there.st_size != self._size:
-            raise self._another(f"was changed, from {self._size} to {there.st_size} bytes,")
-        if os.pread(handle, len(self._last), self._size - len(self._last)) != self._last:
-            raise self._another("was changed in its last line")
 
 
 _TAIL = 256

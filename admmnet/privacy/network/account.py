@@ -10,9 +10,8 @@ import numpy as np
 
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
-from admmnet.privacy.discrete import discrete_epsilon
-from admmnet.privacy.network.shifts import MARGIN, GossipFlow, information, shifted
-from admmnet.privacy.network.views import TreeFlow, summed, view_of
+from admmnet.privacy.conversion import discrete_epsilon
+from admmnet.privacy.network.shifts import MARGIN, GossipFlow, TreeFlow, information, shifted, summed, view_of
 from admmnet.types import Vector
 
 Flow = GossipFlow | TreeFlow

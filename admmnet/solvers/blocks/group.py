@@ -16,8 +16,7 @@ import numpy as np
 from admmnet.errors import RunError
 from admmnet.solvers.blocks.records import LARGE, Flags, Indices, Stack, StackRows, groups, norms, read_only
 from admmnet.solvers.blocks.steps import GroupSteps, GroupWalk, Shown
-from admmnet.solvers.certificate import AnySolver, Solution, met_curvature, rounding_margin
-from admmnet.solvers.kernel import Kernel
+from admmnet.solvers.certificate import AnySolver, Kernel, Solution, met_curvature, rounding_margin
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, held_back
 from admmnet.types import Matrix, Vector
@@ -105,23 +104,10 @@ class Group:
                     found[at] = self._alone(int(index[k]), np.zeros_like(g[k]), *settings)
         return found
 
-    def mean_losses(self, index: Indices, theta: Matrix) -> Vector:
-        """Mean losses of ascending members at theta (k, d), shape (k,)."""
-        return self.stack.mean_losses(StackRows.of(index), theta)
-
     def _together(
         self, found: dict[int, Solution | RunError], index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
     ) -> None:
-        front = self._start(StackRows.of(index), place, g, m, beta)
-        for _ in range(_MAX_STEPS):
-            found |= self._finish(front)
-            if not len(front.place):
-                break
-            self._advance(front)
-        for k in range(len(front.place)):
-            found[int(front.place[k])] = self._hand_over(front, k)
-
-    def _start(self, rows: StackRows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
+        rows = StackRows.of(index)
         unknown = ~rows.pick(self.current)
         new = rows.members[unknown]
         if len(new):
@@ -130,7 +116,14 @@ class Group:
         r = data + m[:, None] * theta + g
         norm = norms(r)
         walk = self.steps.begin(rows, read_only(m), r, read_only(norm), unknown.astype(np.intp))
-        return _Front(rows, place, g, m, beta, theta, data, rms, norm, walk)
+        front = _Front(rows, place, g, m, beta, theta, data, rms, norm, walk)
+        for _ in range(_MAX_STEPS):
+            found |= self._finish(front)
+            if not len(front.place):
+                break
+            self._advance(front)
+        for k in range(len(front.place)):
+            found[int(front.place[k])] = self._hand_over(front, k)
 
     def _finish(self, front: _Front) -> dict[int, Solution | RunError]:
         """Answers of members that are certified, and of those that the stack cannot help any more."""
@@ -207,23 +200,6 @@ class Group:
                 old[taken] = new[taken]
 
 
-class BlockMember(AnySolver):
-    """One agent's part of a group: what `LocalSolver` is to its agent; X and y are views."""
-
-    def __init__(self, group: Group, index: int) -> None:
-        stack, n = group.stack, int(group.stack.counts[index])
-        super().__init__(stack.X[index, :n], stack.y[index, :n], stack.loss, float(stack.row_norm[index]), stack.kernel)
-        self.block, self.index = group, index
-
-    def solve(self, g: Vector, m: float, beta: float) -> Solution:
-        """Minimise, or raise ``RunError``, as `LocalSolver.solve` does, alone."""
-        one = np.array([self.index]), np.zeros(1, dtype=np.intp)
-        answer = self.block.solve(*one, g[None, :], np.array([m]), np.array([beta]))[0]
-        if isinstance(answer, RunError):
-            raise answer
-        return cast(Solution, answer)
-
-
 def solvers_of(shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> list[AnySolver]:
     """Solvers of the local problems of a block of agents, in the order of their shards.
 
@@ -245,6 +221,9 @@ def solvers_of(shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kern
         if X.size > LARGE:  # a view would keep alive what it is a part of
             found[members[0]] = LocalSolver(X if X.base is None else X.copy(), y.copy(), loss, kernel)
             continue
-        group = Group(Stack([shards[i] for i in members], loss, kernel))
-        found |= {i: BlockMember(group, place) for place, i in enumerate(members)}
+        group = Group(stack := Stack([shards[i] for i in members], loss, kernel))
+        for place, i in enumerate(members):
+            own = stack.X[place, : len(shards[i][1])], stack.y[place, : len(shards[i][1])]
+            found[i] = AnySolver(*own, loss, float(stack.row_norm[place]), kernel)
+            found[i].block, found[i].index = group, place
     return [found[i] for i in sorted(found)]

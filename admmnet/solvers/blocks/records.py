@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.solvers.certificate import largest_row
-from admmnet.solvers.kernel import Compiled, Kernel
+from admmnet.solvers.certificate import Compiled, Kernel, largest_row
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -156,8 +155,9 @@ class Stack:
             bend[wide] = np.maximum(rise, 0.0) / (2.0 * reach)
         return bend
 
-    def mean_losses(self, rows: StackRows, theta: Matrix) -> Vector:
-        """Mean losses at theta (k, d), shape (k,)."""
+    def mean_losses(self, index: Indices, theta: Matrix) -> Vector:
+        """Mean losses of ascending members at theta (k, d), shape (k,)."""
+        rows = StackRows.of(index)
         losses = self.loss.value(self.scores(rows, theta), rows.pick(self.y))
         if self._mask is None:
             return np.asarray(losses.sum(axis=1) / rows.pick(self.counts))

@@ -1,6 +1,5 @@
-"""Keys of a start, who shares a mask with whom, and the words that two agents add and subtract.
+"""Pairwise masks that cancel in a sum: keys of a start, who shares a mask with whom, and the words (Theorem 23).
 
-docs/proofs.md, Theorem 23.
 X25519 (RFC 7748) made new at each start of a process, HKDF and HMAC with SHA-256 (RFC 5869, RFC 2104), ChaCha20 (RFC
 8439).
 """

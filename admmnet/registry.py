@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -178,10 +179,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
     @staticmethod
     def _imported(source: str) -> Any:
         module, _, path = source.rpartition(":")
-        found: Any = _of_file(module) if module.endswith(".py") else import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-        return found
+        return attrgetter(path)(_of_file(module) if module.endswith(".py") else import_module(module))
 
 
 def _of_file(file: str) -> ModuleType:

@@ -208,7 +208,6 @@ def _learned(network: Network, learned: list[Learned], every: bool) -> tuple[dic
     """What everybody together learns, and some agents alone, of every set and agent; and what the figures need."""
     from admmnet.privacy.network.account import extremes
 
-    whole = extremes(learned)
     simulated = "; in this simulation, as if links were encrypted" if network.transport == "local" else ""
     return {
         "theorem": network.theorem,
@@ -216,10 +215,7 @@ def _learned(network: Network, learned: list[Learned], every: bool) -> tuple[dic
         "everybody": {"epsilon": network.everybody},
         "sets": len({one.observers for one in learned}),
         "all_sets": every,
-        "epsilon_worst": whole.worst,
-        "epsilon_mean": whole.mean,
-        "epsilon_strangers": whole.strangers,
-        "epsilon_neighbours": whole.neighbours,
+        **{f"epsilon_{kind}": value for kind, value in extremes(learned)._asdict().items()},
         "mu_share_mean": fmean(one.share for one in learned),
         "pairs": [one._asdict() for one in learned],
     }, [

@@ -26,7 +26,7 @@ from admmnet.record.journal import HEAD, JOURNAL, Cut, Round, Run, Said, read_re
 from admmnet.running.arguments import public_settings
 from admmnet.running.journal import Journal
 from admmnet.running.resume import resumed_config
-from admmnet.solvers import kernel as kernels
+from admmnet.solvers import certificate as kernels
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector

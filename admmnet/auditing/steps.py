@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,14 +117,10 @@ class StepTrials(Trials):
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all steps."""
-        series, problem = self.series, self.problem(world)
-        look = LOOKS[type(series)]
-        taken, seen = series.advance(problem, Rngs(*rng.spawn(2))), list[float]()
+        series, problem, worlds = self.series, self.problem(world), self.worlds
+        states = pairwise(map(_copied, series.advance(problem, Rngs(*rng.spawn(2)))))
         with np.errstate(over="ignore", invalid="ignore"):
-            before = _copied(next(taken))
-            for progress in taken:
-                seen.append(look(series, problem, before, progress, self.worlds))
-                before = _copied(progress)
+            seen = [LOOKS[type(series)](series, problem, before, after, worlds) for before, after in states]
             return Trial(self._score(np.array(seen)), self.claimed)
 
     def _score(self, ratios: Vector) -> float:
@@ -137,18 +136,17 @@ class StepTrials(Trials):
         return float(np.logaddexp(math.log1p(-q), math.log(q) + ratios).sum()) if q < 1.0 else float(ratios.sum())
 
 
-def _copied(progress: Any) -> dict[str, Any]:
+SEEN = ("theta", "v", "dual", "w", "q", "reward", "squares", "step", "order")
+
+
+def _copied(progress: Any) -> SimpleNamespace:
     """State of a series as everybody sees it, before a step changes it."""
-    found = {name: getattr(progress, name) for name in SEEN if hasattr(progress, name)}
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in found.items()}
-
-
-SEEN = ("theta", "v", "dual", "w", "q", "reward", "squares", "step")
+    return SimpleNamespace(**{name: copy(getattr(progress, name)) for name in SEEN if hasattr(progress, name)})
 
 
 def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eq. (54): the noisy sum of clipped gradients that made the step."""
-    theta: Vector = before["theta"]
+    theta = before.theta
     moved = (theta - after.theta) / series.learning_rate - series.regularisation * theta
     out, inside = (series.batch * moved - _slope(problem, row, theta, series.clip) * row for row in worlds)
     return normal(out, inside, series.sigma)
@@ -156,7 +154,7 @@ def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any,
 
 def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (48) to (50): the canary's step, of length C, in v and where it is released in its dual variable."""
-    moved = np.array([after.v[1] - before["v"][1], after.dual[0] - before["dual"][0]])
+    moved = np.array([after.v[1] - before.v[1], after.dual[0] - before.dual[0]])
     if not (isinstance(series, SequentialSteps) or series.dual_noise):
         moved = moved[:1]
     elif moved[1] == 0.0:
@@ -166,7 +164,7 @@ def _duals(series: DualSteps | SequentialSteps, problem: Problem, before: Any, a
 
 def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (55), (56): the noisy sum of gradients that made the step; the ball is never left."""
-    theta, t = before["theta"], after.step
+    theta, t = before.theta, after.step
     rates = {"sqrt": 1.0 / math.sqrt(t), "inverse": 1.0 / (series.regularisation * t), "constant": 1.0}
     size = min(series.batch, problem.records - series.batch * (t - 1))
     sum_ = size * ((theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta)
@@ -176,10 +174,10 @@ def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, 
 
 def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> float:
     """Eqs. (57), (58): every record's own noisy subgradient, of one feature; whose it is everybody knows."""
-    size = math.sqrt(max(0.0, after.squares - before["squares"]))
-    along = after.reward - before["reward"] if before["q"][0] else after.q[0]
-    sign = math.copysign(1.0, along * (before["q"][0] or 1.0))
-    out, inside = (np.array([sign * size]) + _slope(problem, row, before["w"]) * row for row in worlds)
+    size = math.sqrt(max(0.0, after.squares - before.squares))
+    along = after.reward - before.reward if before.q[0] else after.q[0]
+    sign = math.copysign(1.0, along * (before.q[0] or 1.0))
+    out, inside = (np.array([sign * size]) + _slope(problem, row, before.w) * row for row in worlds)
     if after.order[after.step - 1]:
         return 0.0
     if series.epsilon is None:

@@ -110,7 +110,9 @@ class Receipts:
     def take(self, word: Word, data: bytes) -> None:
         """Keep a word that was heard."""
         if word.agent != self._own:
-            self._pending.append(_line(word, data[:SIGNATURE]))
+            own = structs.asdict(word) | {"said": word.said.hex(), "signature": data[:SIGNATURE].hex()}
+            del own["run"]  # the first line names it
+            self._pending.append(encode(HeardWord(**own)) + b"\n")
 
     def write(self, *, durable: bool = False) -> None:
         """Write what has come, behind the last whole line; it is ``durable`` then or not.
@@ -165,12 +167,6 @@ def _split(path: Path) -> tuple[Keys, Iterator[tuple[int, HeardWord]]]:
     if [*keys.by_agent] != [*range(len(keys.keys))]:
         raise CheckFailed(f"{path}: line 1: its keys are not those of the agents 0, 1, ...")
     return keys, ((n, decode(HeardWord, line, f"{path}: line {n}")) for n, line in enumerate(lines, 2))
-
-
-def _line(word: Word, signature: bytes) -> bytes:
-    own = structs.asdict(word) | {"said": word.said.hex(), "signature": signature.hex()}
-    del own["run"]  # the first line names it
-    return encode(HeardWord(**own)) + b"\n"
 
 
 def _signed(run: str, line: HeardWord) -> tuple[Word, bytes]:

@@ -53,11 +53,10 @@ class _Commands(click.Group):
     """Commands whose modules are imported when they are called."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module = import_module(f"admmnet.cli.{_MODULES.get(name, name)}")
-        command: click.Command = getattr(module, name)
-        return command
+        found: click.Command | None = None
+        if name in COMMANDS:
+            found = getattr(import_module(f"admmnet.cli.{_MODULES.get(name, name)}"), name)
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

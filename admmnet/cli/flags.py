@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,7 +102,11 @@ def show(facts: Mapping[str, Any], *said: str, title: str = "") -> None:
     lines(*filter(None, [title]), *(f"{words + ':':<{width}}{fact(*own)}" for words, own in single.items()))
     for name, rows in tables.items():
         if any(_rows(value) for value in rows[0].values()):
-            for agents, row in _alike(rows):
+            alike = dict[str, tuple[list[Any], dict[str, Any]]]()
+            for row in rows:
+                rest = {key: value for key, value in row.items() if key != "agent"}
+                alike.setdefault(json.dumps(rest), ([], rest))[0].append(row["agent"])
+            for agents, row in alike.values():
                 more = ", ..." if len(agents) > 12 else ""
                 show(row, title=f"\nagent{'s' * (len(agents) > 1)} {', '.join(map(str, agents[:12]))}{more}")
         else:
@@ -115,15 +119,6 @@ def show(facts: Mapping[str, Any], *said: str, title: str = "") -> None:
 
 def _rows(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
-
-
-def _alike(rows: Sequence[Mapping[str, Any]]) -> list[tuple[list[Any], dict[str, Any]]]:
-    """Rows without their agents, each once, behind the agents that have it."""
-    found: dict[str, tuple[list[Any], dict[str, Any]]] = {}
-    for row in rows:
-        rest = {name: value for name, value in row.items() if name != "agent"}
-        found.setdefault(json.dumps(rest), ([], rest))[0].append(row["agent"])
-    return list(found.values())
 
 
 def put(text: str, out: Path | None) -> bool:

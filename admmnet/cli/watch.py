@@ -55,28 +55,32 @@ def watch(run: Path | None, once: bool, stale: float | None, wait: float, every:
 
     if not once and (asked("json") or stale is not None):
         raise RequestError("--json and --stale go with --once")
-    folder = _newest() if run is None else run
+    if run is None:
+        found = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
+        if not found:
+            raise RequestError("there is no run folder in runs/: name the folder to watch, admmnet watch RUN")
+        run = found[-1].parent
     deadline = time.monotonic() + wait
-    while not (folder / "config.toml").exists():  # the first file of a run
+    while not (run / "config.toml").exists():  # the first file of a run
         if time.monotonic() >= deadline:
-            what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
+            what = "is no run folder: it has no config.toml" if run.exists() else "is not there"
             since = f" after {seconds(wait)}" if wait else ""
             remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
-            raise RequestError(f"{folder} {what}{since}; {remedy}")
+            raise RequestError(f"{run} {what}{since}; {remedy}")
         time.sleep(min(POLL, every))
     if once:
-        sight = look(folder)
+        sight = look(run)
         if asked("json"):
             print(msgspec.json.format(msgspec.json.encode(sight), indent=2).decode())
         else:
-            _show(folder, sight)
+            _show(run, sight)
         raise click.exceptions.Exit(sight.verdict(stale))
     said, mode = None, None
     try:
         while said is None or sight.phase in ("running", "unknown"):
             if said is not None:
                 time.sleep(every)
-            sight = look(folder)
+            sight = look(run)
             if mode is None and sight.mode is not None:
                 mode = sight.mode.line()
                 lines(f"mode:       {mode}")
@@ -87,15 +91,7 @@ def watch(run: Path | None, once: bool, stale: float | None, wait: float, every:
         interrupt.args = ("the run itself goes on",)
         raise
     if sight.phase == "broken":
-        raise RunError(f"the run in {folder} ended without a summary; {last_words(folder)}")
-
-
-def _newest() -> Path:
-    """Run folder in runs/ whose settings were written last."""
-    found = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
-    if not found:
-        raise RequestError("there is no run folder in runs/: name the folder to watch, admmnet watch RUN")
-    return found[-1].parent
+        raise RunError(f"the run in {run} ended without a summary; {last_words(run)}")
 
 
 def _show(folder: Path, sight: Sight) -> None:

@@ -21,5 +21,5 @@ MUTANTS = {
     "another delta has no effect": ("cli/ledger.py", '"total": account.total(delta)', '"total": account.total()'),
     "accounts add up at the least delta": ("cli/ledger.py", "delta = max(accounts[name]", "delta = min(accounts[name]"),
     "an account is added to itself": ("cli/ledger.py", "if folder.resolve() in", "if folder in"),
-    "the oldest run is watched": ("cli/watch.py", "return found[-1].parent", "return found[0].parent"),
+    "the oldest run is watched": ("cli/watch.py", "run = found[-1].parent", "run = found[0].parent"),
 }

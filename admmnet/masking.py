@@ -12,16 +12,13 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.identity.keys import statement
 from admmnet.types import Integers
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 
 class Attempt(NamedTuple):
@@ -47,23 +44,26 @@ class Attempt(NamedTuple):
         return len(self.participants) - self.colluders
 
 
-class MaskKey:
-    """An agent's X25519 key of one start: it is kept nowhere, so that no later start has its masks."""
+class StartKey:
+    """An agent's X25519 key (RFC 7748) of one start: it is kept nowhere, so that nothing of another start opens."""
 
     def __init__(self) -> None:
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-        self._secret: X25519PrivateKey = X25519PrivateKey.generate()
+        self._secret = X25519PrivateKey.generate()
         self.public = self._secret.public_key().public_bytes_raw()
 
-    def shared(self, other: bytes) -> bytes:
-        """Secret shared with another agent, 32 bytes.
+    def derive(self, other: bytes, salt: bytes, info: bytes) -> bytes:
+        """32 bytes that this agent and another one know alone, for one purpose: HKDF with SHA-256 (RFC 5869).
 
         ValueError if the other's public half is of no use: of another length, or of low order.
         """
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-        return self._secret.exchange(X25519PublicKey.from_public_bytes(other))
+        shared = self._secret.exchange(X25519PublicKey.from_public_bytes(other))
+        return HKDF(algorithm=SHA256(), length=32, salt=salt, info=info).derive(shared)
 
 
 def start_of(run: str, settings: str, publics: Mapping[int, bytes]) -> bytes:
@@ -78,7 +78,7 @@ class Masks:
     Parameters
     ----------
     agent : int
-    key : MaskKey
+    key : StartKey
         Its own.
     publics : mapping
         Public halves of all agents.
@@ -93,7 +93,7 @@ class Masks:
         Number of the last attempt that was answered; none is answered twice.
     """
 
-    def __init__(self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes, colluders: int) -> None:
+    def __init__(self, agent: int, key: StartKey, publics: Mapping[int, bytes], start: bytes, colluders: int) -> None:
         self.agent, self.answered, self.colluders = agent, 0, colluders
         self._key, self._publics, self._start = key, publics, start
         self._pairs: dict[int, bytes] = {}
@@ -129,13 +129,9 @@ class Masks:
 
     def _pair(self, other: int) -> bytes:
         """Key shared with another agent, derived once."""
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
         if other not in self._pairs:
             pair = statement("pair", min(self.agent, other), max(self.agent, other))
-            derive = HKDF(algorithm=SHA256(), length=32, salt=self._start, info=pair)
-            self._pairs[other] = derive.derive(self._key.shared(self._publics[other]))
+            self._pairs[other] = self._key.derive(self._publics[other], self._start, pair)
         return self._pairs[other]
 
 

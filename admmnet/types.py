@@ -20,6 +20,8 @@ Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Numbers in files that others may have written."""
 BEFORE = -(2**31)
 """Number before that of every round."""
+NEVER = -5
+"""Round of an agent that has been charged nothing, as agents tell each other: before that of every stage."""
 
 
 class Total(NamedTuple):

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -28,22 +28,20 @@ from admmnet.graph.specs import is_random
 from admmnet.identity.keys import Identity, forbid_dumps
 from admmnet.library import run
 from admmnet.log import Hearer, say
-from admmnet.privacy.ledger.file import Ledger
-from admmnet.record.finish import FINISH, check_end, keep_drafts, staged, take_end
+from admmnet.record.finish import take_end
 from admmnet.record.folder import SUMMARY, default_folder, is_begun
 from admmnet.record.forms import Summary
 from admmnet.record.receipts import Receipts
 from admmnet.running.accounts import restore
 from admmnet.running.arguments import public_settings, resuming
 from admmnet.running.closing import fits
-from admmnet.running.events import Reporter
+from admmnet.running.events import LINE, Reporter
 from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import TOPICS
-from admmnet.transport.begun import Begun
 from admmnet.transport.hosts import Keys, Network, read_network, read_secret, secret_path
 from admmnet.transport.zmq.meeting import Standing, setting
-from admmnet.transport.zmq.member import Finished, Member, OlderCopy, RunEnded
+from admmnet.transport.zmq.member import Finished, Member, RunEnded
 from admmnet.transport.zmq.wire import End
 
 
@@ -56,19 +54,10 @@ from admmnet.transport.zmq.wire import End
 @event_flags
 @explain_flag
 @click.option(
-    "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
+    "--started", type=click.Choice(("heard", "answered")), hidden=True, help="standard input is its starter's"
 )
-@click.option("--report", type=int, hidden=True, help="line for progress")
-@click.option("--answered", is_flag=True, hidden=True, help="the starter answers every round")
 def agent(
-    config: str | None,
-    number: str,
-    network_file: str,
-    secret: str | None,
-    parent: int | None,
-    report: int | None,
-    answered: bool,
-    **flags: Any,
+    config: str | None, number: str, network_file: str, secret: str | None, started: str | None, **flags: Any
 ) -> None:
     """Run agent I of a network by itself; the others run in processes of their own, here or elsewhere.
 
@@ -87,16 +76,16 @@ def agent(
     own, folder = network.agent(number), Path(network_file).parent
     if flags["round_deadline"] is not None:
         raise RequestError("--round-deadline does not go with `admmnet agent`: give it to the relay")
-    if parent is None and resume not in (None, AUTO):
+    if started is None and resume not in (None, AUTO):
         refuse_beside_resume(config)
     given, settings = agent_settings(config, flags, network)
     check_mode(settings)
     identity = read_secret(secret_path(folder, own) if secret is None else Path(secret), own)
-    if parent is None or report is None:
+    if started is None:
         summary = _alone(network, own, given, settings, identity)
     else:
-        threading.Thread(target=_mourn, args=(parent, folder, settings.shutdown_deadline), daemon=True).start()
-        reporter = Reporter(report, answered=answered)
+        threading.Thread(target=_mourn, args=(folder, settings.shutdown_deadline), daemon=True).start()
+        reporter = Reporter(answered=(answered := started == "answered"))
         with Hearer(reporter.event, "info", own), telling(agent=own):
             summary = _together(open_agent(network, own, given, None, identity), settings, reporter, answered=answered)
     leave(summary)
@@ -106,11 +95,10 @@ def _together(member: Member, settings: RunConfig, reporter: Reporter, *, answer
     """Run one of the processes that one command has started, of which none goes on without the others."""
     how: dict[str, Any] = {"stoppable": answered, "debug": bool(asked("debug"))}
     try:
-        start = member.meet(Standing())
-        member.start = Begun(start.name, 0, tuple(start.members), tuple(start.edges))
+        member.meet(Standing())
         result = run(settings, world=member, on_start=reporter.start, on_round=reporter.round, **how)
-    except RunEnded as error:
-        sys.exit(error.exit_code)  # the starter hears why from its source
+    except StartEnded as error:
+        sys.exit(error.exit_code)  # the starter hears why from its source, or from the relay
     member.finish()
     return result.summary
 
@@ -126,7 +114,7 @@ def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, id
         journal, progress = HostJournal(folder, own, len(network.peers), seeded=settings.seeded, held=held), Progress()
         click.get_current_context().call_on_close(journal.let_go)
         member = open_agent(network, own, given, journal, identity)
-        starts, member.receipts = Starts(member, journal, folder), Receipts(folder, network, own)
+        member.receipts, cause = Receipts(folder, network, own), ""
         if figures is not None:
             figures.live = lambda: member.figures
         how: dict[str, Any] = {"on_start": progress.start, "on_round": progress.round, "stoppable": False}
@@ -134,13 +122,13 @@ def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, id
         try:
             while summary is None:
                 try:
-                    world = starts.next()
+                    _next_start(member, journal, cause)
                     with progress:
-                        result = run(settings, world=world, debug=bool(asked("debug")), **how)
+                        result = run(settings, world=member, debug=bool(asked("debug")), **how)
                     tell(result, progress.advice)
                     summary = result.summary
                 except StartEnded as error:
-                    settings = starts.ended(settings, error)
+                    settings, cause = _going_on(member, settings, error), str(error)
         except Finished as finished:
             try:
                 take_end(folder, finished.end)
@@ -149,8 +137,8 @@ def _alone(network: Network, own: int, given: RunConfig, settings: RunConfig, id
             journal.delete()
             print(f"admmnet: {folder} has finished with the model that most agents have signed", file=sys.stderr)
             summary = read_form(Summary, folder / SUMMARY)
-        except OlderCopy as error:
-            if settings.account is not None:
+        except RunEnded as error:
+            if error.older and settings.account is not None:
                 try:
                     restore(Path(settings.account), own, settings.budget_of(own)[0])
                 except AdmmnetError as wrong:
@@ -165,74 +153,33 @@ def _folder_of(settings: RunConfig) -> Path:
     return Path(str(settings.out if settings.resume in (None, AUTO) else settings.resume))
 
 
-class Starts:
-    """Starts of the run of an agent on a host of its own, one after the other."""
-
-    def __init__(self, member: Member, journal: HostJournal, folder: Path) -> None:
-        self._member, self._journal, self._folder = member, journal, folder
-        self._cause = ""
-        member.staged = lambda: staged(folder) if journal.signed else None
-
-    def next(self) -> Member:
-        """Form the next start, and return its processes; Finished once the run has ended, with its end."""
-        gc.collect()  # frames of a start that has ended hold its arrays, in cycles
-        member, journal = self._member, self._journal
-        standing = journal.standing()
-        member.charged = lambda: (standing.c, standing.lines, standing.head)
-        start = member.meet(standing)
-        begun = journal.begun(start, member.settings, len(member.graph.edges), self._cause)
-        assert journal.run is not None
-        member.key = journal.run.key
-        if start.rule == "finish":
-            self._finish(start.end)
-        begun.stage = self._stage
-        held = member.charged
-        member.charged = lambda: held() if begun.ledger is None else _charged(journal.c, begun.ledger)
-        member.start = begun
-        return member
-
-    def _finish(self, digest: str) -> NoReturn:
-        """Sign the end that this start is about, if it is this agent's, too."""
-        own = staged(self._folder) if self._journal.signed else None
-        end = own if own is not None else self._member.wanted()
-        if own is None:
-            fault = fits(self._folder, self._member.rank, self._journal.models, end)
-            if fault is not None or end.digest != digest or not self._journal.sign(digest):
-                say("refused", f"the end that others have signed is not signed here: {fault}", "warning")
-                end = End("", {})
-        raise Finished(End(end.digest, end.files, self._member.stage(end))).of_all()
-
-    def _stage(self, digest: str, files: Mapping[str, bytes]) -> bytes:
-        if self._journal.signed not in ("", digest):  # of an earlier start: it signs no second one
-            earlier = staged(self._folder)
-            assert earlier is not None
-            raise Finished(End(earlier.digest, earlier.files, self._member.stage(earlier))).of_all()
-        keep_drafts(self._folder, files)
-        self._journal.sign(digest)
-        finish = self._member.stage(End(digest, dict(files)))
-        try:
-            check_end(self._folder, {**files, FINISH: finish}, "the end that the relay gave")
-        except CheckFailed as error:
-            raise StartEnded(str(error)).of_all() from None
-        return finish
-
-    def ended(self, settings: RunConfig, error: StartEnded) -> RunConfig:
-        """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
-        if isinstance(error, RunEnded):
-            raise error
-        self._member.lose(None, str(error))  # if nobody has left it here yet
-        self._cause = str(error)
-        text = f"{error}; going on with the agents that are there"
-        say("start-ended", text, "warning")
-        print(f"admmnet: {text}", file=sys.stderr, flush=True)
-        return resuming(settings.changed(resume=AUTO, out=str(_folder_of(settings))))
+def _next_start(member: Member, journal: HostJournal, cause: str) -> None:
+    """Form the next start; Finished once the run has ended, with its end, which is signed here if it is its, too."""
+    gc.collect()  # frames of a start that has ended hold its arrays, in cycles
+    start = member.meet(journal.standing())
+    journal.begun(start, member.settings, len(member.graph.edges), cause)
+    assert journal.run is not None
+    member.key = journal.run.key
+    if start.rule != "finish":
+        return
+    if (end := journal.staged()) is None:
+        end = member.wanted()
+        fault = fits(journal.folder, member.rank, journal.models, end)
+        if fault is not None or end.digest != start.end or not journal.sign(start.end):
+            say("refused", f"the end that others have signed is not signed here: {fault}", "warning")
+            end = End("", {})
+    member.end_with(end)
 
 
-def _charged(round: int, ledger: Ledger) -> tuple[int, int, str]:
-    """Highest begun round, lines of the ledger, and its head, which are on the disk."""
-    ledger.chain.commit()
-    head, lines = ledger.head
-    return round, lines, head
+def _going_on(member: Member, settings: RunConfig, error: StartEnded) -> RunConfig:
+    """Return the settings with which a run goes on after a start has ended; raise what ends the run."""
+    if isinstance(error, RunEnded):
+        raise error
+    member.lose(None, str(error))  # if nobody has left it here yet
+    text = f"{error}; going on with the agents that are there"
+    say("start-ended", text, "warning")
+    print(f"admmnet: {text}", file=sys.stderr, flush=True)
+    return resuming(settings.changed(resume=AUTO, out=str(_folder_of(settings))))
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> tuple[RunConfig, RunConfig]:
@@ -292,14 +239,14 @@ def open_agent(
         connect=settings.connect_deadline,
         heartbeat=settings.heartbeat_deadline,
         quorum=max(agents // 2 + 1, min(agents, (settings.colluders or 0) + 2)),
-        shared_folder=journal is None,
+        journal=journal,
     )
 
 
-def _mourn(parent: int, private: Path, seconds: float) -> None:
+def _mourn(private: Path, seconds: float) -> None:
     """Wait for the death of the starter; then remove its folder and end this process, even one that hangs."""
     line = select.poll()
-    line.register(parent, 0)  # its end alone
+    line.register(LINE, 0)  # its end alone
     line.poll()
     shutil.rmtree(private, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -113,7 +114,10 @@ def init(topology: str, relay: str, names: str | None, out: Path, seed: int) -> 
     )
 
 
-_SECONDS = click.FloatRange(min=0.1, max=1e6)
+def _deadline(name: str, default: float | None, help: str) -> Callable[[flags.Command], flags.Command]:
+    """Return a flag for seconds."""
+    how: dict[str, Any] = {"type": click.FloatRange(min=0.1, max=1e6), "default": default}
+    return click.option(f"--{name}-deadline", name, help=help, show_default=default is not None, **how)
 
 
 @click.command()
@@ -124,31 +128,10 @@ _SECONDS = click.FloatRange(min=0.1, max=1e6)
 @click.option(
     "--strikes", type=click.IntRange(min=1), default=5, show_default=True, help="faults until one is left out"
 )
-@click.option(
-    "--connect-deadline",
-    "connect",
-    type=_SECONDS,
-    default=60.0,
-    show_default=True,
-    help="until the next agent has come",
-)
-@click.option(
-    "--heartbeat-deadline", "heartbeat", type=_SECONDS, default=10.0, show_default=True, help="without a sign of life"
-)
-@click.option(
-    "--round-deadline",
-    "round",
-    type=_SECONDS,
-    help="for an agent's part of a round (20 times the longest, at least 60)",
-)
-@click.option(
-    "--regroup-deadline",
-    "regroup",
-    type=_SECONDS,
-    default=600.0,
-    show_default=True,
-    help="until others go on after a fault",
-)
+@_deadline("connect", 60.0, "until the next agent has come")
+@_deadline("heartbeat", 10.0, "without a sign of life")
+@_deadline("round", None, "for an agent's part of a round (20 times the longest, at least 60)")
+@_deadline("regroup", 600.0, "until others go on after a fault")
 @event_flags
 def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None, **terms: Any) -> None:
     """Pass on the messages of a network's agents, which all dial here; it holds no records.
@@ -156,9 +139,11 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     It ends once all agents have finished, and keeps the end of the run in DIR for those that come later.
     """
     from admmnet.identity.keys import Identity, verify
+    from admmnet.masking import StartKey
     from admmnet.record.finish import keep_end, kept_end
     from admmnet.running.topics import TOPICS
     from admmnet.transport.hosts import Keys, read_network, read_secret, secret_path
+    from admmnet.transport.zmq.meeting import seals
     from admmnet.transport.zmq.relay import Relay, Terms, forward
 
     network = read_network(network_file)
@@ -175,8 +160,9 @@ def relay(network_file: Path, secret: Path | None, out: Path, quorum: str | None
     with refusing(f"make the folder {out}"):
         out.mkdir(parents=True, exist_ok=True)
     raise_descriptors()  # strangers may hold many for the length of a handshake
-    keys_are = Identity.fresh()
-    assert verify(keys_are.public, keys_are.sign(b""), b"")  # imports what could not be opened later
+    own = Identity.fresh()  # imports what could not be opened later
+    assert verify(own.public, own.sign(b""), b"")
+    assert seals(StartKey().public)
     with telling() as figures:
         one = Relay(
             network, Terms(int(asked), **terms), TOPICS, keys, out, partial(keep_end, network, out), kept_end(out)

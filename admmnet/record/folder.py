@@ -160,10 +160,10 @@ def open_folder(out: str | None, algorithm: str, settings: str | None, world: Wo
         if not (world.shared_folder or (folder / PART).exists()):
             write_part(folder, world.rank, world.size)
         (folder / "ledger").mkdir(exist_ok=True)
-        if world.start is None or world.start.journal is None:
+        if world.journal is None:
             opened.enter_context(hold(folder, first=True))
         else:
-            world.start.journal.hold(folder)
+            world.journal.hold(folder)
         if (folder / SUMMARY).exists():  # finished while this process loaded its records
             raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
         (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary

@@ -84,7 +84,7 @@ def alike_of(
     mine = dict.fromkeys(holders, own)
     how: dict[str, Any] = {"key": topic, "lasting": False, "absent": lambda i: own}
     known = owned(world, told, owners, mine, valid, f"number of {what}", **how)
-    numbers, hosts = [*known.values()], world.start is not None and not world.shared_folder
+    numbers, hosts = [*known.values()], world.journal is not None
     usual = max(numbers, key=numbers.count)
     odd = world.rank if hosts and own != usual else next((i for i, n in known.items() if n != usual), None)
     if odd is not None and (not hosts or own != usual):

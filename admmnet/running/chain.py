@@ -21,8 +21,7 @@ from admmnet.running.before import nominal_of
 from admmnet.running.party import Node
 from admmnet.running.rounds import Rounds
 from admmnet.running.starts import HostJournal, Segment
-from admmnet.transport import edge
-from admmnet.transport.collective import as_one, share
+from admmnet.transport.collective import as_one, collect, share
 from admmnet.types import Matrix, Vector
 
 
@@ -31,16 +30,17 @@ class Chain:
 
     def __init__(self, rounds: Rounds, settings: MethodSettings) -> None:
         self._rounds, self._settings, self._party, self._transport = rounds, settings, rounds.party, rounds.transport
-        self._method, faults, start = rounds.party.method, rounds.faults, rounds.transport.world.start
+        self._method, faults = rounds.party.method, rounds.faults
         absences = faults.changes if faults is not None and self._method.verb == "exchange" else ()
         changes = [Segment(Centred(k), np.flatnonzero(faults.members(k)).tolist()) for k in absences if faults]
-        self._journal: HostJournal | None = None if start is None else start.journal
+        self._journal: HostJournal | None = rounds.transport.world.journal
+        start = None if self._journal is None else self._journal.starts[-1]
         if start is not None and self._journal is not None and (start.changed is not None or self._journal.segments):
             if faults is not None and faults.changes:
                 raise RunError("an agent is away or a line is cut, and simulated absences know no such starts")
             changes += self._journal.segments
             if start.changed is not None and (not changes or changes[-1].plan != start.plan):
-                changes.append(Segment(Centred(start.changed), start.members, start.edges))
+                changes.append(Segment(Centred(start.changed), start.entry.members, start.edges))
         # rounds of an earlier plan are no more from the first one of a later plan on
         self._changes = {one.centred.round: one for one in changes}
 
@@ -75,7 +75,7 @@ class Chain:
         theta: Matrix | None = None
         if change.plan is None:
             vectors, own_duals, whose = party.brought()
-            said = edge.collect(self._transport, np.hstack([vectors, own_duals, whose[:, None]]))
+            said = collect(self._transport, np.hstack([vectors, own_duals, whose[:, None]]))
             theta, duals = said[:, :size], np.where(said[:, -1:] == 1.0, said[:, size:-1], np.nan)  # nan for none
             for part in parts_of(self._graph, {i for i in members if not np.isnan(duals[i, 0])}):
                 shifts |= dict.fromkeys(part, duals[sorted(part)].mean(axis=0))

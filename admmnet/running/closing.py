@@ -6,24 +6,26 @@ import hashlib
 from collections.abc import Collection, Mapping
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import CheckFailed, RequestError, StartEnded
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, keep_drafts, model_of, read_end, received
+from admmnet.record.finish import FINISH, check_end, keep_drafts, model_of, read_end, received
 from admmnet.record.folder import SUMMARY, ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.observer import Observer
 from admmnet.running.party import Party
 from admmnet.running.rounds import Rounds
 from admmnet.solvers.radius import MOST, clip_rows
-from admmnet.transport import Transport, World, edge
+from admmnet.transport import Transport, World
+from admmnet.transport.collective import collect
 from admmnet.transport.zmq.wire import End
 from admmnet.types import Integers, Matrix, Vector
 
@@ -40,7 +42,7 @@ def answer(asked: str, rounds: Rounds, observer: Observer, tail: TailAverage | N
     transport, party = rounds.transport, rounds.party
     theta, sent, verb = observer.theta, np.zeros(len(transport.graph), dtype=np.int64), party.method.verb
     if tail is not None and tail.count:  # none of a run that was stopped in its first half
-        theta = observer.with_away(edge.collect(transport, tail.mean()), tail.heard(theta))
+        theta = observer.with_away(collect(transport, tail.mean()), tail.heard(theta))
     elif asked == "average" and verb == "exchange":
         away = () if rounds.faults is None else np.flatnonzero(~rounds.faults.members(done - 1)).tolist()
         found, sent = average(transport, party, done, away)
@@ -69,12 +71,21 @@ def write_end(model: bytes, deviation: Vector | None, summary: Summary, folder: 
         files["noise.npy"] = run_folder.npy_bytes(deviation.reshape(classes, -1) if classes else deviation)
     sync(folder / "metrics.csv")
     last = run_folder.last_files(folder, files)
-    if world.start is None or world.shared_folder:
+    if world.journal is None:
         write_whole(last)
         return
+    member: Any = world
     drafts = {path.name: content for path, content in last.items()}
-    assert world.start.stage is not None
-    finish = world.start.stage(read_end(drafts)[1], drafts)
+    digest = read_end(drafts)[1]
+    if member.journal.signed not in ("", digest):  # of an earlier start: it signs no second one
+        member.end_with(member.journal.staged())
+    keep_drafts(folder, drafts)
+    member.journal.sign(digest)
+    finish = member.stage(End(digest, drafts))
+    try:
+        check_end(folder, {**drafts, FINISH: finish}, "the end that the relay gave")
+    except CheckFailed as error:
+        raise StartEnded(str(error)).of_all() from None
     write_whole({folder / FINISH: finish, **last})
 
 

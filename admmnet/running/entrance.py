@@ -26,9 +26,8 @@ from admmnet.running.loading import Loader, block_of, held, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.solvers.certificate import NAMES, chosen
-from admmnet.transport import World
+from admmnet.transport import World, layout, owners_of
 from admmnet.transport.collective import share
-from admmnet.transport.layout import layout, owners_of
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
@@ -120,7 +119,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
         require_room(machines, method, len(agents))
         precheck(method, agents, holders)
         if not (config.seeded or config.baseline):
-            hosts = world.start is not None and not world.shared_folder
+            hosts = world.journal is not None
             degrees = [len(graph[i]) if hosts else 0 for i in agents]
             said += journal_note(Path(run.out or run.resume or "runs"), method, degrees)
         trouble = None

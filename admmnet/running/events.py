@@ -30,6 +30,8 @@ GO, STOP, FAILED = 0.0, 1.0, 2.0
 """What follows from a call, the graver the larger."""
 LONGEST = 2**18
 """Bytes of a message at most, more than a socket takes in one piece."""
+LINE = 0
+"""File descriptor of an agent's socket to its starter: standard input."""
 GOES_ON, STOPS = b"go", b"stop"
 """Answers to a round."""
 
@@ -162,13 +164,13 @@ class AgentReport(Struct, frozen=True, omit_defaults=True):
 
 
 class Reporter:
-    """An agent's end, given as a file descriptor.
+    """An agent's end of its standard input.
 
     ``answered`` says that the starter answers every round. The agent then waits for that, however long it takes.
     """
 
-    def __init__(self, line: int, *, answered: bool) -> None:
-        self._line, self._answered = line, answered
+    def __init__(self, *, answered: bool) -> None:
+        self._answered = answered
 
     def start(self, plan: Plan) -> None:
         """Say that the first round begins."""
@@ -189,13 +191,13 @@ class Reporter:
         self._wait(select.POLLOUT)
         self._send(AgentReport(event))
         self._wait(select.POLLIN)
-        if os.read(self._line, LONGEST) == STOPS:
+        if os.read(LINE, LONGEST) == STOPS:
             raise StopRun
 
     def _send(self, said: AgentReport) -> None:
-        os.write(self._line, json.encode(said))
+        os.write(LINE, json.encode(said))
 
     def _wait(self, what: int) -> None:
         poll = select.poll()
-        poll.register(self._line, what)
+        poll.register(LINE, what)
         poll.poll()

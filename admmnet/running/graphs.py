@@ -13,8 +13,7 @@ from admmnet.graph import network_of
 from admmnet.graph.simple import Graph
 from admmnet.graph.specs import is_random
 from admmnet.methods.settings import MethodSettings
-from admmnet.transport import World
-from admmnet.transport.layout import automatic_block
+from admmnet.transport import World, automatic_block
 from admmnet.transport.settings import NetworkSettings
 
 

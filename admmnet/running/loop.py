@@ -128,7 +128,7 @@ class OpenRun:
         graph = plan.graph if start is None else Graph(len(plan.graph), start.edges)  # who takes part in this start
         self.transport = transport = world.connect(graph, block_of(config.sections.network))
         opened.callback(transport.close)
-        self.begun = begun = None if start is None or start.journal is None else start
+        host = world.journal
         with as_one(world):
             self.journal = journal = self._journal_of()
             masks, attempts = self._masks()
@@ -138,18 +138,19 @@ class OpenRun:
             nodes = self._nodes(masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
             self.rounds = Rounds(transport, Party(plan.method, plan.agents, nodes), plan.faults, attempts, journal)
-            if start is not None and not config.seeded:
-                start.ledger = nodes[0].ledger
+            if host is not None and not config.seeded:
+                host.ledger = nodes[0].ledger
             # keeps what was charged, whatever happens
             opened.push(partial(_close, nodes, journal))
-            self.start = 0 if begun is None else max(begun.round, 0)
+            entry = None if host is None else host.starts[-1].entry
+            self.start = 0 if entry is None else max(entry.round, 0)
             text = f"{config.algorithm} on {counted(len(graph), 'agent')} begins in round {self.start}"
-            number, size = 1 if begun is None else begun.number + 1, len(graph) - len(transport.away)
+            number, size = 1 if entry is None else entry.number + 1, len(graph) - len(transport.away)
             say("start", text, run=str(folder), start=number, round=self.start, rounds=plan.rounds, members=size)
             known = known_before(plan.prologue, self.rounds, folder)
             share(world)  # nobody has failed: from here on something may be charged
-        if begun is not None:
-            begun.journal.ready(begun.facts)
+        if host is not None:
+            host.ready()
         if journal is not None:
             journal.open(nodes)
         if config.account is not None:
@@ -173,15 +174,15 @@ class OpenRun:
         plan, world = self.plan, self.world
         if plan.config.seeded or plan.method.verb == "none":
             return None
-        own = None if world.start is None else world.start.journal
-        journal: Journal = own or Journal(self.folder, world.rank, durable=not plan.simulation and world.lasting)
+        durable = not plan.simulation and world.lasting
+        journal: Journal = world.journal or Journal(self.folder, world.rank, durable=durable)
         journal.resumed = plan.config.resume is not None
         if journal.past and not journal.resumed:
             raise RequestError(
                 f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove "
                 "the journal and run anew, with --account, so that spent budget counts"
             )
-        if own is None:
+        if world.journal is None:
             now = journal.settings = {"settings": settings_digest(plan.config), "admmnet": __version__}
             then = now if journal.run is None else journal.run.settings
             if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
@@ -226,7 +227,8 @@ class OpenRun:
         """Play the rounds that are left, those first that this agent knows of by its journal."""
         plan, rounds, observer, tail, method = self.plan, self.rounds, self.observer, self.tail, self.plan.method
         chain, party, start = Chain(rounds, plan.settings), rounds.party, self.start
-        past, fold = ({}, 0) if self.begun is None else (self.begun.journal.heard_rounds, self.begun.fold)
+        host = self.world.journal
+        past, fold = ({}, 0) if host is None else (host.heard_rounds, host.alone_until)
         for round in range(fold):
             chain.begin(round)
             if round not in past:  # others had gone on without this agent
@@ -265,9 +267,9 @@ class OpenRun:
         theta = answer(plan.settings.answer, rounds, self.observer, self.tail, self.done)
         classes = plan.data.labels if plan.data.task == "classes" else ()
         model = run_folder.model_bytes(theta, plan.data.feature_names, classes)
-        if self.begun is not None:  # on the disk before it gives others what they need for an end
+        if world.journal is not None:  # on the disk before it gives others what they need for an end
             ledger = run_folder.sha256(self.folder / run_folder.ledger_name(world.rank, world.size))
-            self.begun.journal.note_model(made_of(ledger, {"model.npz": model}))
+            world.journal.note_model(made_of(ledger, {"model.npz": model}))
         journal = () if self.journal is None else self.journal.notes
         summary = summarise(
             plan,

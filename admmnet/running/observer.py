@@ -20,7 +20,8 @@ from admmnet.record.folder import columns, mean_of
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import Holders
 from admmnet.running.party import Party
-from admmnet.transport import Transport, edge
+from admmnet.transport import Transport
+from admmnet.transport.collective import collect
 from admmnet.types import Integers, Matrix, Vector
 
 Table = dict[str, Vector]
@@ -75,7 +76,7 @@ class Observer:
         """Take in columns of all agents, and with ``theta`` their vectors."""
         width = 0 if theta is None else self.theta.shape[1]
         words = np.column_stack([*(() if theta is None else [theta]), *mine.values()])
-        said = edge.collect(self._transport, words)
+        said = collect(self._transport, words)
         if theta is not None:
             self.theta = self.with_away(said[:, :width].copy(), self.theta)
         for name, column in zip(mine, said[:, width:].T, strict=True):

@@ -95,20 +95,22 @@ def known_before(prologue: Prologue, rounds: Rounds, folder: Path) -> tuple[Foun
     if taken is not None:
         new = replace(new, whitening=taken.whitening, source=taken.source, encoding_from=taken.digest)
     lost = {stage.number for stage in prologue.stages if journal is not None and stage.number in journal.void}
-    start, host = world.start, rounds.host
-    if start is None or host is None or (start.rule == "go on" and start.changed is None):
+    if (host := rounds.host) is None:
         return new, lost, []
-    if start.changed is not None and start.round <= 0:  # sums there need all
+    entry, changed = host.starts[-1].entry, host.starts[-1].changed
+    if entry.rule == "go on" and changed is None:
+        return new, lost, []
+    if changed is not None and entry.round <= 0:  # sums there need all
         return new, {stage.number for stage in prologue.stages}, []
-    known = host.known_before(start.round)
-    if start.round < 0 and not known.text:
+    known = host.known_before(entry.round)
+    if entry.round < 0 and not known.text:
         return new, lost, []
     try:
         here = read_found(folder)[1] or new
         kept = found_in(known.text, folder) if known.text else new
     except CheckFailed as error:
         raise RequestError(f"{error}: put back the file that the interrupted run wrote, or run anew") from None
-    if start.round < 0:
+    if entry.round < 0:
         return kept, lost, known.lost
     digests = [said for said in share(world, here.digest, "found") if said is not None]
     if here.digest != max(digests, key=digests.count):

@@ -19,14 +19,13 @@ from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import statement, verify
 from admmnet.log import say
-from admmnet.masking import MaskKey, Masks, start_of
+from admmnet.masking import Masks, StartKey, start_of
 from admmnet.methods.sums import SumMethod
 from admmnet.running.journal import Journal
 from admmnet.running.party import Party
 from admmnet.running.starts import HostJournal
 from admmnet.transport import Transport, Trees, World
-from admmnet.transport.collective import owned, share
-from admmnet.transport.edge import exchange
+from admmnet.transport.collective import exchange, owned, share
 from admmnet.types import Total, Vector
 
 MOST_TREES = 16
@@ -274,7 +273,7 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
     run, identity = "" if world.start is None else world.start.name, world.identity
     peers = () if world.network is None else world.network.peers
     listed = {i: str(peers[q].identity) for q, own in enumerate(owners) for i in own if peers}
-    keys = {i: MaskKey() for i in owners[world.rank]}
+    keys = {i: StartKey() for i in owners[world.rank]}
 
     word: Callable[[int, str], bytes] = lambda agent, public: statement("key for masks", run, agent, public)  # noqa: E731
     public = {i: key.public.hex() for i, key in keys.items()}
@@ -293,11 +292,11 @@ def agree_on_masks(world: World, owners: Sequence[Sequence[int]], shared: Any, c
     here = [own if world.start is None or q in world.start.members else () for q, own in enumerate(owners)]
     told = owned(world, share(world, {"values": mine}, "masks"), here, mine, valid, what, lasting=False)
 
-    probe, known = MaskKey(), dict[int, bytes]()
+    probe, known = StartKey(), dict[int, bytes]()
     for agent, (own, _) in told.items():
         try:
             known[agent] = bytes.fromhex(own)
-            probe.shared(known[agent])
+            probe.derive(known[agent], b"", b"")
         except ValueError:
             world.blame(
                 agent, f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"

@@ -1,7 +1,7 @@
 """One process an agent on this machine: starts them, passes on signals and errors, and reads what they wrote.
 
-The agents meet over ipc sockets in a private folder. Each holds the reading end of a pipe whose other end only the
-starter has: it is told there of agents that were killed, and ends by itself when the starter dies.
+The agents meet over ipc sockets in a private folder. Standard input of each is a socket whose other end only the
+starter has: it reports there, and ends by itself when the starter dies.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def run_spawned(
             with _relayed(private / "network.toml", config.sections.network) as relay:
                 gone: Callable[[int, str], None] = lambda agent, how: relay.deaths.append((agent, how))  # noqa: E731
                 ends = Starter(commands, config.sections.network, start, on_round, answers, gone).run()
-            _judge(ends, None if relay.stopped is None else relay.stopped.text)
+            _judge(ends, relay.reason)
         except KeyboardInterrupt as error:
             error.args = (last_words(folder),)
             raise
@@ -125,7 +125,7 @@ def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
     found = read_network(network)
     deadlines = about.connect_deadline, about.heartbeat_deadline
     round = None if about.round_deadline == "auto" else float(about.round_deadline)
-    relay, over = Relay(found, Terms(len(found.peers), 1, *deadlines, round, shared=True), TOPICS), threading.Event()
+    relay, over = Relay(found, Terms(len(found.peers), 1, *deadlines, round, quiet=True), TOPICS), threading.Event()
     thread = threading.Thread(target=forward, args=(relay, over.is_set), name="relay", daemon=True)
     thread.start()
     try:
@@ -172,8 +172,8 @@ class ProcessEnd:
 class _Child:
     agent: int
     process: subprocess.Popen[bytes]
-    line: int
-    """Writing end of its pipe."""
+    line: socket.socket
+    """Other end of its standard input."""
     text: bytes = b""
 
 
@@ -182,7 +182,7 @@ class Starter:
     """Runs some commands with one end: what they report, how they end, and when they must have ended."""
 
     commands: Sequence[Sequence[str]]
-    """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
+    """One an agent; ``--started`` is added."""
     network: NetworkSettings
     """Deadlines."""
     start: Callable[[AgentReport], None]
@@ -203,73 +203,67 @@ class Starter:
 
     def run(self) -> list[ProcessEnd]:
         """Start all and wait until all have ended; in the order in which they did."""
-        # the starter's end, and the one that all agents share: a message arrives whole or not
-        reports, report = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with reports, report, selectors.DefaultSelector() as selector:
+        with selectors.DefaultSelector() as selector:
             try:
-                for end in reports, report:
-                    end.setblocking(False)  # who stands still must not hold the others up
-                selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
-                    self._launch(agent, words, report, selector)
-                self._watch(selector, reports)
+                    self._launch(agent, words, selector)
+                self._watch(selector)
             except BaseException as error:
                 number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
-                self._end(number, selector, reports)
+                self._end(number, selector)
                 raise
             finally:
                 for child in self._living:
-                    os.close(child.line)
+                    child.line.close()
         return self._ends
 
-    def _launch(
-        self, agent: int, words: Sequence[str], report: socket.socket, selector: selectors.BaseSelector
-    ) -> None:
-        answered = ["--answered"] if self.answers else []
-        parent, line = os.pipe()
-        try:
-            process = subprocess.Popen(
-                [*words, "--parent", str(parent), "--report", str(report.fileno()), *answered],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=(parent, report.fileno()),
-                env=environment(),
-                process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
-            )
-        except BaseException:
-            os.close(line)
-            raise
-        finally:
-            os.close(parent)
+    def _launch(self, agent: int, words: Sequence[str], selector: selectors.BaseSelector) -> None:
+        line, own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # a message arrives whole or not
+        with own:
+            for end in line, own:
+                end.setblocking(False)  # who stands still must not hold the others up
+            try:
+                process = subprocess.Popen(
+                    [*words, "--started", "answered" if self.answers else "heard"],
+                    stdin=own.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    env=environment(),
+                    process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
+                )
+            except BaseException:
+                line.close()
+                raise
         child = _Child(agent, process, line)
         self._living.append(child)
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
-        selector.register(process.stderr, selectors.EVENT_READ, child)
+        for stream in line, process.stderr:
+            selector.register(stream, selectors.EVENT_READ, child)
 
-    def _watch(self, selector: selectors.BaseSelector, reports: socket.socket) -> None:
+    def _watch(self, selector: selectors.BaseSelector) -> None:
         """Wait until every agent has ended, or else the deadline is over: then end it."""
         while self._living:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             ready = selector.select(None if left is None else max(left, 0.0))
             for key, _ in ready:
-                if key.fileobj is reports:
-                    self._reported(reports)
-                else:
-                    self._said(key.data, selector)
+                child: _Child = key.data
+                if key.fileobj is not child.line:
+                    self._said(child, selector)
+                elif child in self._living and not self._reported(child.line):
+                    selector.unregister(child.line)  # the end of the agent, which standard error tells
             if not ready and left is not None and left <= 0.0:
                 self._signal(signal.SIGKILL if self._terminated else signal.SIGTERM)
                 self._terminated = True
                 self._deadline = time.monotonic() + min(2.0, self.network.shutdown_deadline)
 
-    def _end(self, number: int, selector: selectors.BaseSelector, reports: socket.socket) -> None:
+    def _end(self, number: int, selector: selectors.BaseSelector) -> None:
         """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
         self.start, self.on_round = (lambda said: None), None
         self._signal(number)
         self._deadline, self._terminated = time.monotonic() + self.network.shutdown_deadline, True
         try:
-            self._watch(selector, reports)
+            self._watch(selector)
         except BaseException:  # a second Ctrl-C
             self._signal(signal.SIGKILL)
             for child in self._living:
@@ -289,10 +283,14 @@ class Starter:
         if data is None:
             return
         selector.unregister(stream)
+        if child.line in selector.get_map():
+            selector.unregister(child.line)
         stream.close()
         code = child.process.wait()
         self._living.remove(child)
-        os.close(child.line)
+        with child.line:
+            while self._reported(child.line):  # what it has said last
+                pass
         if code not in TOLD and not self._terminated:
             self.gone(child.agent, _how(code))
         self._ends.append(ProcessEnd(child.agent, code, child.text.decode(errors="replace")))
@@ -300,27 +298,33 @@ class Starter:
             seconds = self.network.shutdown_deadline + (self.network.heartbeat_deadline if code < 0 else 0.0)
             self._deadline = time.monotonic() + seconds
 
-    def _reported(self, reports: socket.socket) -> None:
-        """Take in a message, and answer it."""
-        said = msgspec.json.decode(reports.recv(LONGEST), type=ready(AgentReport))
+    def _reported(self, line: socket.socket) -> bool:
+        """Take in a message, and answer it; return whether there was one."""
+        try:
+            data = line.recv(LONGEST)
+        except OSError:
+            data = b""
+        if not data:
+            return False
+        said = msgspec.json.decode(data, type=ready(AgentReport))
         if said.event is not None:
             say(**said.event)
-            return
-        if said.round is None:
-            if not self._started:
-                self._started = True
-                self.start(said)
-            return
-        if said.round.round > self._round:
-            self._round = said.round.round
-            say_round(self._round, said.round)
-            try:
-                if self.on_round is not None:
-                    self.on_round(said.round)
-            except StopRun:
-                self._stop = True
-        if self.answers:
-            reports.send(STOPS if self._stop else GOES_ON)
+        elif (event := said.round) is not None:
+            if event.round > self._round:
+                self._round = event.round
+                say_round(self._round, event)
+                try:
+                    if self.on_round is not None:
+                        self.on_round(event)
+                except StopRun:
+                    self._stop = True
+            with contextlib.suppress(OSError):  # of an agent that has just ended
+                if self.answers:
+                    line.send(STOPS if self._stop else GOES_ON)
+        elif not self._started:
+            self._started = True
+            self.start(said)
+        return True
 
 
 def environment() -> dict[str, str]:
@@ -331,7 +335,7 @@ def environment() -> dict[str, str]:
     return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **kept}
 
 
-def _judge(ends: Sequence[ProcessEnd], reason: str | None = None) -> None:
+def _judge(ends: Sequence[ProcessEnd], reason: str = "") -> None:
     """Raise what ended the run, if it did not finish; ``reason`` is the relay's, where no agent has told one.
 
     One agent that ended with 0 has seen the whole run folder: those that did not were lost on the way.

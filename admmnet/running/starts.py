@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 from admmnet.config.toml import load_saved
 from admmnet.files import refusing
+from admmnet.record.finish import staged
 from admmnet.record.folder import hold, is_begun, ledger_name
 from admmnet.record.forms import StartEntry
 from admmnet.record.journal import (
@@ -33,10 +35,12 @@ from admmnet.record.journal import (
 )
 from admmnet.running.journal import Journal, Past, Place
 from admmnet.running.party import Node
-from admmnet.transport import NEVER
-from admmnet.transport.begun import Begun
 from admmnet.transport.zmq.meeting import Standing, Start, shape_of
-from admmnet.types import Total, Vector
+from admmnet.transport.zmq.wire import End
+from admmnet.types import NEVER, Total, Vector
+
+if TYPE_CHECKING:
+    from admmnet.privacy.ledger.file import Ledger
 
 
 class Segment(NamedTuple):
@@ -66,9 +70,14 @@ class HostJournal(Journal):
         self.facts: dict[str, dict[str, Any]] = {}
         self.models: list[str] = []
         self.signed, self.c = "", NEVER
-        self._away: dict[int, int] = {}
+        self.away: dict[int, int] = {}  # agents that take no part, and since which round
         self._measured: list[Measured] = []
         self.heard_rounds: dict[int, Place] = {}  # of which it is known what was heard
+        self.alone_until = 0  # rounds that this agent plays again by itself, from what it has heard
+        self.told: dict[str, dict[str, Any]] = {}  # ``facts``, with those of this start
+        self.asked = Counter[str]()  # how often each was asked for in it: a run that is planned twice asks twice
+        self.ledger: Ledger | None = None  # once it is open in this start, in a run without a seed
+        self._stood = NEVER, 0, ""
         if held:
             self.hold(folder)
         super().__init__(folder)
@@ -78,7 +87,7 @@ class HostJournal(Journal):
         if isinstance(record, Began):
             self.starts.append(record)
             there, since = record.entry.members, max(0, record.entry.round)
-            self._away = {i: self._away.get(i, since) for i in range(self._agents) if i not in there}
+            self.away = {i: self.away.get(i, since) for i in range(self._agents) if i not in there}
         elif isinstance(record, Opening):
             self.facts = record.facts
         elif isinstance(record, Measured):
@@ -118,12 +127,12 @@ class HostJournal(Journal):
 
     # starts
 
-    def begun(self, start: Start, settings: dict[str, str], edges: int, cause: str) -> Begun:
+    def begun(self, start: Start, settings: dict[str, str], edges: int, cause: str) -> Began:
         """Write down a start in a network with so many edges, before anything is said in it."""
         if self.run is None or self.run.name != start.run:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.write(Run(start.run, settings, secrets.token_bytes(32)))
-        round, changed, fold = start.round, self.starts[-1].changed if self.starts else None, self._reach
+        round, changed, reach = start.round, self.starts[-1].changed if self.starts else None, self._reach
         if start.rule == "go on":
             everybody = len(start.members) == self._agents and len(start.edges) == edges
             whole = everybody and round <= 0
@@ -133,21 +142,8 @@ class HostJournal(Journal):
         entry = StartEntry(number=len(self.starts), members=start.members, round=round, rule=rule, cause=cause)
         shape = shape_of(start.members, start.edges)
         self.write(Began(entry, start.name, start.plan, shape, list(start.edges), changed))
-        return Begun(
-            start.name,
-            entry.number,
-            tuple(start.members),
-            tuple(start.edges),
-            rule,
-            round,
-            changed=changed,
-            plan=start.plan,
-            away=dict(self._away),
-            facts=deepcopy(self.facts),
-            history=[one.entry for one in self.starts],
-            fold=min(fold, round),
-            journal=self,
-        )
+        self.alone_until, self.told, self.asked = min(reach, round), deepcopy(self.facts), Counter()
+        return self.starts[-1]
 
     @property
     def _reach(self) -> int:
@@ -177,6 +173,7 @@ class HostJournal(Journal):
                 for line in file:
                     if line.endswith(b"\n"):
                         lines, last = lines + 1, line[:-1]
+        self.ledger, self._stood = None, (c, lines, hashlib.sha256(last).hexdigest() if lines else "")
         return Standing(
             self.run.name if self.run else "",
             "" if begun is None or self._seeded else begun.plan,
@@ -185,14 +182,21 @@ class HostJournal(Journal):
             at,
             c,
             rounds if isinstance(rounds, int) else 0,
-            lines,
-            hashlib.sha256(last).hexdigest() if lines else "",
+            *self._stood[1:],
         )
 
-    def ready(self, facts: dict[str, dict[str, Any]]) -> None:
+    def charged(self) -> tuple[int, int, str]:
+        """Highest begun round, lines of the ledger, and its head, which are on the disk."""
+        if self.ledger is None:
+            return self._stood
+        self.ledger.chain.commit()
+        head, lines = self.ledger.head
+        return self.c, lines, head
+
+    def ready(self) -> None:
         """Write down what agents have said before the first round, once nobody has failed."""
-        if facts != self.facts:
-            self.write(Opening(deepcopy(facts)))
+        if self.told != self.facts:
+            self.write(Opening(deepcopy(self.told)))
 
     # rounds
 
@@ -231,6 +235,10 @@ class HostJournal(Journal):
         return found
 
     # the end
+
+    def staged(self) -> End | None:
+        """The end that this agent has signed."""
+        return staged(self.folder) if self.signed else None
 
     def sign(self, digest: str) -> bool:
         """Have on the disk that this agent signs an end; whether it has signed no other one."""

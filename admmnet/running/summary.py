@@ -90,7 +90,7 @@ def summarise(
     facts, remarks = party.closing() if len(graph) == 1 else Closing()
     slowest = [max(values) for values in zip(*(word.seconds for word in words), strict=True)]
     apart = observer.far()
-    starts = [] if world.start is None else world.start.history
+    starts = [] if world.journal is None else [one.entry for one in world.journal.starts]
     reference = "mean" if data.task == "real" else "larger_class"  # what says the same of every test record
     found = {
         "schema": 3,

@@ -10,17 +10,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.transport.layout import layout, owners_of
 
 if TYPE_CHECKING:
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
-    from admmnet.transport.begun import Begun
     from admmnet.transport.hosts import Network
+    from admmnet.transport.zmq.meeting import Start
     from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
@@ -30,11 +30,13 @@ Inbox = dict[int, "Vector"]
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
 
+SINGLE = 64
+"""Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
+LARGEST, FEWEST = 128, 8
+"""Above that: most agents of an automatic block, and how many blocks there are at least."""
+Blocks = tuple[tuple[tuple[int, ...], ...], ...]
+"""Of every process its blocks, each a tuple of agents that are solved together, in ascending order."""
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-
-
-NEVER = -5
-"""Round of an agent that has been charged nothing, as agents tell each other: before that of every stage."""
 
 
 class World:
@@ -53,20 +55,20 @@ class World:
     """Its network file, which lists a signing key a process."""
     identity: Identity | None = None
     """Signing key of this process, as that file lists it."""
-    start: Begun | None = None
-    """Start of a run over hosts of their own; None elsewhere."""
+    start: Start | None = None
+    """Start of a run over ZeroMQ in which this process is; None elsewhere."""
+    journal: Any = None
+    """``HostJournal`` of the agent of this process, if it is on a host of its own."""
 
     def __init__(self, *, lasting: bool = True) -> None:
         self.lasting = lasting
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
-        """Collect one JSON value, or ``Failed``, of every process, in rank order; None of those outside the start.
+        """Collect one JSON value, or error, of every process, in rank order; None of those outside the start.
 
         Over ZeroMQ a value has the form of its ``topic`` (``running.topics``).
         """
-        from admmnet.transport.begun import Failed  # here: help pages do without msgspec
-
-        return [value if isinstance(value, Failed) else json.loads(json.dumps(value))]
+        return [value if isinstance(value, AdmmnetError) else json.loads(json.dumps(value))]
 
     def blame(self, agent: int, fault: str, kind: type[AdmmnetError] = RequestError) -> NoReturn:
         """Raise that an agent has said what cannot be, at all processes alike."""
@@ -160,10 +162,6 @@ class Transport:
         """Sum of the parts of all processes, in any order."""
         return part
 
-    def hearer(self, agent: int) -> int:
-        """First agent of this process that an agent of another one speaks to."""
-        return next(i for i in self.agents if agent in self.graph[i])
-
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 
@@ -211,3 +209,78 @@ def open_world(transport: str = "auto") -> World:
             f"({world.library}) do not belong together; use the mpirun beside this Python"
         )
     return world
+
+
+def owners_of(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
+    """Agents of every process, ascending."""
+    return tuple(tuple(sorted(i for block in own for i in block)) for own in blocks)
+
+
+def automatic_block(agents: int, size: int) -> int:
+    """Agents a block where the setting is ``auto``: it depends on the processes only where they outnumber blocks.
+
+    Every process has one then: of as many agents each as there can be, the last of fewer, where that leaves none out.
+    """
+    wanted, most = 1 if agents <= SINGLE else min(LARGEST, agents // FEWEST), -(-agents // size)
+    return max(1, min(wanted, most if -(-agents // most) == size else agents // size))
+
+
+def layout(graph: Graph, block: int, size: int) -> Blocks:
+    """Cut the agents into blocks and deal these to processes, neighbours close together.
+
+    Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
+    edges of the distance between their places shorter. The blocks do not depend on the number of processes. With
+    as many processes as agents, agent i is at process i.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Nodes 0 to N - 1.
+    block : int
+        Agents a block; the last one may have fewer.
+    size : int
+        Number of processes.
+
+    Raises
+    ------
+    RequestError
+        If there are more processes than agents or than blocks.
+    """
+    agents = len(graph)
+    if size > agents:
+        raise RequestError(
+            f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
+            f"start {agents} ranks or fewer, or take a graph with more agents"
+        )
+    alone = size == agents or size == block == 1  # no neighbours to bring together
+    order = list(range(agents)) if alone else _order(graph)
+    blocks = [tuple(sorted(order[start : start + block])) for start in range(0, agents, block)]
+    if size > len(blocks):
+        raise RequestError(
+            f"{size} ranks for {len(blocks)} blocks of {block} agents: there must be at most one rank a block; "
+            f"start {len(blocks)} ranks or fewer, or lower --block to {agents // size}"
+        )
+    edges = [rank * len(blocks) // size for rank in range(size + 1)]
+    return tuple(tuple(sorted(blocks[low:high])) for low, high in pairwise(edges))
+
+
+def _order(graph: Graph) -> list[int]:
+    import numpy as np  # here: the command line starts faster
+
+    agents = len(graph)
+    edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
+    natural = int(np.abs(edges[:, 0] - edges[:, 1]).sum())
+    if natural <= len(edges):  # a path: no order is shorter
+        return list(range(agents))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    ends = np.concatenate([edges, edges[:, ::-1]])
+    # sorted by rows and columns, so that the order of the edges in a file makes no difference
+    matrix = coo_array((np.ones(len(ends)), ends.T), shape=(agents, agents)).tocsr()
+    matrix.sort_indices()
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    place = np.empty(agents, dtype=np.int64)
+    place[order] = np.arange(agents)
+    distance = int(np.abs(place[edges[:, 0]] - place[edges[:, 1]]).sum())
+    return [int(i) for i in order] if distance < natural else list(range(agents))

@@ -13,11 +13,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from admmnet.errors import KINDS, AdmmnetError, RunError, StartEnded, Terminated, broken, printable
 from admmnet.log import say
-from admmnet.transport import World
+from admmnet.transport import Inbox, Outgoing, Transport, World
+
+if TYPE_CHECKING:
+    from admmnet.types import Matrix, Vector
 
 T = TypeVar("T")
 STAGGER = 0.5
@@ -81,9 +84,7 @@ def as_one(world: World, *, quoting: bool = False) -> Iterator[None]:
     except AdmmnetError as error:
         if error.shared:
             raise
-        from admmnet.transport.begun import Failed  # here: help pages do without msgspec
-
-        answers = world.gather(Failed(error.exit_code, str(error) if quoting else error.public), "ready")
+        answers = world.gather(KINDS.get(error.exit_code, RunError)(str(error) if quoting else error.public), "ready")
         if isinstance(error, StartEnded):
             raise error.of_all() from None
         if world.start is None:
@@ -92,11 +93,9 @@ def as_one(world: World, *, quoting: bool = False) -> Iterator[None]:
 
 
 def _raise_first(answers: Sequence[Any]) -> None:
-    from admmnet.transport.begun import Failed  # here: help pages do without msgspec
-
     for answer in answers:
-        if isinstance(answer, Failed):
-            raise KINDS.get(answer.code, RunError)(printable(answer.text)).of_all()
+        if isinstance(answer, AdmmnetError):
+            raise type(answer)(printable(str(answer))).of_all()
 
 
 def owned(
@@ -121,9 +120,10 @@ def owned(
     """
     known: dict[int, Any] = {}
     before: dict[str, Any] = {}
-    if world.start is not None and lasting:
-        time = world.start.asked[what] = world.start.asked.get(what, 0) + 1
-        before = world.start.facts.setdefault(what if time == 1 else f"{what} ({time})", {})
+    if world.journal is not None and lasting:
+        world.journal.asked[what] += 1
+        time = world.journal.asked[what]
+        before = world.journal.told.setdefault(what if time == 1 else f"{what} ({time})", {})
     for agents, answer in zip(owners, answers, strict=True):
         said = answer.get(key) if isinstance(answer, Mapping) else None
         told = {**(said if isinstance(said, Mapping) else {}), **before}
@@ -141,6 +141,57 @@ def owned(
             known[agent] = value
     before |= {str(i): value for i, value in known.items()}
     return dict(sorted(known.items()))
+
+
+def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
+    """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
+    inbox = transport.exchange(outgoing, round)
+    for j, vector in list(inbox.items()):
+        if (fault := fault_of(vector, width)) is not None:
+            del inbox[j]
+            hearer = next(i for i in transport.agents if j in transport.graph[i])
+            transport.world.reject(j, f"agent {hearer}: neighbour {j} sent {fault}")
+    return inbox
+
+
+def collect(transport: Transport, rows: Matrix) -> Matrix:
+    """Collect the rows of all agents; an agent without numbers where this process has some is blamed by all.
+
+    Rows of agents that are away are nan.
+    """
+    import numpy as np  # here: the command line starts faster
+
+    from admmnet.solvers.radius import MOST
+
+    everything = transport.collect(rows)
+    known = np.isfinite(rows).all(axis=0)
+    said = everything if known.all() else everything[:, known]
+    suspect = ~(np.einsum("ij,ij->i", said, said) <= MOST * MOST)  # nan, too: who is not is within the bound
+    suspect[[*transport.agents, *transport.away]] = False
+    for i in np.flatnonzero(suspect).tolist():
+        if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
+            world, text = transport.world, f"agent {i}: among its figures it sent {fault}"
+            if world.shared_folder:  # other processes need not see it
+                world.reject(i, text)
+            world.blame(i, text, RunError)
+    return everything
+
+
+def fault_of(vector: Vector, width: int) -> str | None:
+    """What is wrong with a neighbour's vector, None if nothing is."""
+    import numpy as np
+
+    from admmnet.solvers.radius import MOST
+
+    if vector.shape != (width,):  # a single number would stand for all
+        return (
+            f"{vector.size} numbers in place of {width}: it does not run the same model; start all agents with the "
+            "same data schema and settings"
+        )
+    square = float(np.vdot(vector, vector))  # unlike @ it warns of nothing
+    if not square <= MOST * MOST * (1.0 + 1e-9):  # nan fails, too
+        return "numbers that are not finite or beyond 2^40: no agent that runs this program does; ask its owner"
+    return None
 
 
 def report_error(error: BaseException, world: World, *, debug: bool = False) -> int:

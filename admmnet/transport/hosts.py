@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import stat
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,7 +54,7 @@ def check_key(key: object, where: str) -> str:
     try:
         if isinstance(key, str) and len(key) == 40 and len(z85.decode(key)) == 32:
             return key
-    except (ValueError, KeyError, OverflowError):  # what z85 says of other letters
+    except (ValueError, KeyError, struct.error):  # what z85 says of other letters, and of too large a number
         pass
     raise RequestError(f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it")
 
@@ -144,10 +145,6 @@ class Network(_Table, frozen=True, kw_only=True):
     peers: tuple[Peer, ...]
     """In the order of their numbers, 0 to N-1."""
 
-    def neighbours(self, agent: int) -> tuple[int, ...]:
-        """Return the agents that share an edge with this one, in order."""
-        return tuple(sorted(i + j - agent for i, j in self.edges if agent in (i, j)))
-
     @property
     def digest(self) -> str:
         """Digest of what must be the same in every process's network file: all but the relay."""
@@ -192,18 +189,13 @@ def make_network(
     source: str = "the network",
 ) -> Network:
     """Return the checked network; a fault names `source`."""
-    own = {"relay": relay, "relay_key": relay_key, "edges": tuple(edges), "peers": tuple(peers)}
-    return _checked(Network(topology=topology, topology_seed=topology_seed, **own), source)  # type: ignore[arg-type]
-
-
-def _checked(found: Network, source: str) -> Network:
-    listed, keyed = sorted(found.peers, key=lambda peer: peer.agent), found.relay_key is not None
-    if not _ADDRESS.fullmatch(found.relay):
-        raise RequestError(f"{source}: relay = {found.relay!r} is no address: it must be tcp://HOST:PORT or ipc://PATH")
-    if found.relay.startswith("tcp://") and not keyed:
+    listed, keyed = sorted(peers, key=lambda peer: peer.agent), relay_key is not None
+    if not _ADDRESS.fullmatch(relay):
+        raise RequestError(f"{source}: relay = {relay!r} is no address: it must be tcp://HOST:PORT or ipc://PATH")
+    if relay.startswith("tcp://") and not keyed:
         raise RequestError(f"{source}: a relay at tcp:// needs relay_key")
     if keyed:
-        check_key(found.relay_key, f"{source}: relay_key")
+        check_key(relay_key, f"{source}: relay_key")
     if [peer.agent for peer in listed] != list(range(len(listed))):
         raise RequestError(f"{source}: the agents must be numbered 0 to {len(listed) - 1}, each once")
     seen: dict[str, int] = {}
@@ -216,11 +208,13 @@ def _checked(found: Network, source: str) -> Network:
             if seen.setdefault(key, peer.agent) != peer.agent:
                 raise RequestError(f"{source}: agents {seen[key]} and {peer.agent} have the same key or name: {key}")
         collector.agent(peer.agent)
-    for edge in found.edges:
+    for edge in edges:
         if max(edge) >= len(listed):
             raise RequestError(f"{source}: edge {edge[0]}-{edge[1]}: there is no such agent under [[agents]]")
         collector.edge(*edge)
-    return msgspec.structs.replace(found, edges=collector.graph().edges, peers=tuple(listed))
+    joined = tuple(collector.graph().edges)
+    about = {"topology": topology, "topology_seed": topology_seed, "relay": relay, "relay_key": relay_key}
+    return Network(**about, edges=joined, peers=tuple(listed))  # type: ignore[arg-type]
 
 
 def read_network(path: str | os.PathLike[str]) -> Network:
@@ -234,7 +228,7 @@ def read_network(path: str | os.PathLike[str]) -> Network:
         raise RequestError(
             f"{source}: network.topology = {found.network.topology!r} must be a graph's name, as printable text"
         )
-    return _checked(Network(**msgspec.structs.asdict(found.network), peers=tuple(found.agents)), source)
+    return make_network(**msgspec.structs.asdict(found.network), peers=found.agents, source=source)
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:

@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 import numpy as np
 from mpi4py import MPI
 
+from admmnet.errors import KINDS, AdmmnetError, RunError
 from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.transport import Inbox, Outgoing, Transport, World
-from admmnet.transport.begun import Failed
 from admmnet.transport.stall import STALL
 from admmnet.types import Integers, Matrix
 
@@ -58,14 +58,14 @@ class MPIWorld(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         """See ``World.gather``: JSON, never pickle."""
-        word = {"failed": [value.code, value.text]} if isinstance(value, Failed) else {"said": value}
+        word = [value.exit_code, str(value)] if isinstance(value, AdmmnetError) else [None, value]
         mine = np.frombuffer(json.dumps(word).encode(), dtype=np.uint8)
         sizes = np.empty(self.size, dtype=np.int64)
         wait(self._comm.Iallgather(np.array([mine.size], dtype=np.int64), sizes))
         everything = np.empty(int(sizes.sum()), dtype=np.uint8)
         wait(self._comm.Iallgatherv(mine, (everything, sizes.tolist())))
         words = [json.loads(part.tobytes()) for part in np.split(everything, np.cumsum(sizes)[:-1])]
-        return [word["said"] if "said" in word else Failed(*word["failed"]) for word in words]
+        return [said if code is None else KINDS.get(code, RunError)(said) for code, said in words]
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         """End every rank."""

@@ -25,7 +25,7 @@ from admmnet.running.party import Node, Party
 from admmnet.running.plan import decide
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport import World
-from admmnet.transport.edge import fault_of
+from admmnet.transport.collective import fault_of
 from admmnet.types import Matrix, Vector
 from tests.people_runs import write_people
 

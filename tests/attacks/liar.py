@@ -9,25 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from msgspec.json import encode
 from msgspec.structs import replace
 
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
 from admmnet.identity.keys import Identity
-from admmnet.transport.begun import Failed
+from admmnet.masking import StartKey
 from admmnet.transport.zmq import member as members
 from admmnet.transport.zmq.meeting import Hail, Here, end_statement, sign_here
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.wire import (
     ERROR,
     End,
+    Failed,
     Frame,
     Kind,
     Said,
     Signature,
-    Stop,
     Topics,
     Word,
     digest_of,
@@ -228,7 +227,7 @@ def gives(change: Callable[[End], End | None]) -> Arm:
 
 def hailed(m: Member, run: str = "", change: Any = lambda one, identity: one) -> Hail:
     """A word HERE in the midst of a start."""
-    key = X25519PrivateKey.generate().public_key().public_bytes_raw()
+    key = StartKey().public
     place: dict[str, Any] = {"network": m.network.digest, "settings": m.settings, "least": m._quorum}
     own = Here(agent=m.rank, epk=key, run=run, **place)
     return Hail(sign_here(change(own, m.identity), m.identity))
@@ -242,9 +241,9 @@ def staged(one: Here, identity: Identity) -> Here:
 
 def second_end(m: Member, kind: Kind, body: bytes, fields: dict[str, Any]) -> bytes:
     """Sign another end before the own one."""
-    assert m.joined is not None
+    assert m.start is not None
     if unpacked(body, Said).topic == "end":
-        more(m, Kind.HERE, packed(hailed(m, m.joined.run, staged)))
+        more(m, Kind.HERE, packed(hailed(m, m.start.run, staged)))
     return body
 
 
@@ -280,7 +279,7 @@ def out_and_stop(patch: pytest.MonkeyPatch) -> None:
             obey(m, one, body)
             return
         for _ in range(20):
-            more(m, Kind.STOP, packed(Stop(3, "it is over")))
+            more(m, Kind.STOP, packed(Failed(3, "it is over")))
 
     resigned(b"1")(patch)
     instead("_obey", obeying)(patch)
@@ -383,8 +382,8 @@ LIES: dict[str, tuple[str, Arm]] = {
     # all see it
     "rows": (OUT, topic("rows", lambda rows: bytes(rows) + bytes(8))),
     # its own word
-    "stop-2": (STRUCK, beside(Kind.STOP, Stop(2, "it is over"))),
-    "stop-3": (STRUCK, beside(Kind.STOP, Stop(3, "it is over"))),
+    "stop-2": (STRUCK, beside(Kind.STOP, Failed(2, "it is over"))),
+    "stop-3": (STRUCK, beside(Kind.STOP, Failed(3, "it is over"))),
     "over": (STRUCK, beside(Kind.OVER, Failed(3, "it was none"), ours=True)),
     "over-edge": (EDGE, frame(over_edge)),
     "over-stranger": (STRUCK, beside(Kind.OVER, Failed(3, "it was none", 4), ours=True)),

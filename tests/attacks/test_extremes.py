@@ -22,7 +22,7 @@ from admmnet.privacy.events import NoRecords
 from admmnet.rng import AgentStreams
 from admmnet.running.party import Node, Party
 from admmnet.solvers.losses import LOSSES
-from admmnet.transport.edge import fault_of
+from admmnet.transport.collective import fault_of
 
 N, D = 200, 4
 

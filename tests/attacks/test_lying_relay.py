@@ -6,21 +6,22 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from admmnet.errors import RunError, StartEnded
 from admmnet.identity.keys import Identity, statement
+from admmnet.masking import StartKey
 from admmnet.record.receipts import Receipts
 from admmnet.running.topics import TOPICS
-from admmnet.transport import NEVER
 from admmnet.transport.hosts import Peer, make_network
 from admmnet.transport.zmq.meeting import Call, Here, sign_here
 from admmnet.transport.zmq.member import Member
 from admmnet.transport.zmq.wire import Frame, Kind, Said, Word, digest_of, packed, sign_word
+from admmnet.types import NEVER
 
 IDENTITIES = [Identity.fresh() for _ in range(3)]
 
@@ -30,10 +31,11 @@ def members(tmp_path: Path) -> Iterator[list[Member]]:
     """Three agents in a start; no relay is there, what it says is put into their hands."""
     peers = [Peer(i, one.public) for i, one in enumerate(IDENTITIES)]
     network = make_network("complete:3", [(0, 1), (0, 2), (1, 2)], peers, f"ipc://{tmp_path}/relay")
-    own: Any = {"keys": None, "topics": TOPICS, "connect": 9.0, "heartbeat": 9.0, "quorum": 2}
+    journal = SimpleNamespace(charged=lambda: (NEVER, 0, ""), staged=lambda: None)
+    own: Any = {"keys": None, "topics": TOPICS, "connect": 9.0, "heartbeat": 9.0, "quorum": 2, "journal": journal}
     found = [Member(network, i, settings={}, identity=one, **own) for i, one in enumerate(IDENTITIES)]
     for member in found:
-        member._secret = X25519PrivateKey.generate()
+        member._secret = StartKey()
     call = Call([word_of(member) for member in found])
     assert all(member._formed(call) for member in found)
     yield found
@@ -44,7 +46,7 @@ def members(tmp_path: Path) -> Iterator[list[Member]]:
 def word_of(member: Member, **more: Any) -> bytes:
     """HERE of a member, with its key of this start."""
     assert member._secret is not None
-    key = member._secret.public_key().public_bytes_raw()
+    key = member._secret.public
     own: dict[str, Any] = {"agent": member.rank, "network": member.network.digest, "settings": {}, "least": 2}
     return sign_here(Here(epk=key, **own, **more), member.identity)
 
@@ -62,10 +64,10 @@ def give(member: Member, kind: Kind, body: bytes, *, who: int = -1, turn: int = 
 
 def said(member: Member, signers: list[int], topic: str = "ready", start: str | None = None) -> None:
     """The relay gives the words of the first gather, as signed by these agents."""
-    assert member.joined is not None
+    assert member.start is not None
     parts = []
     for i in signers:
-        place = member.joined.run, start or member.joined.name, i, -1, 0
+        place = member.start.run, start or member.start.name, i, -1, 0
         word = Word(*place, NEVER, 0, "", digest_of("ready", b"null"))
         parts.append(Said(topic, b"null", sign_word(word, IDENTITIES[i])))
     give(member, Kind.SAY, packed(parts))
@@ -91,9 +93,9 @@ def test_words_that_agents_have_not_signed_end_the_start(
 
 @pytest.mark.parametrize("words", [(1, 2), (0,), (0, 1, 1)])
 def test_a_start_of_too_few_or_without_this_agent_is_none(words: tuple[int, ...], members: list[Member]) -> None:
-    before = members[0].joined
+    before = members[0].start
     assert not members[0]._formed(Call([word_of(members[i]) for i in words]))
-    assert members[0].joined == before
+    assert members[0].start == before
 
 
 def test_a_part_is_for_one_neighbour_in_one_turn_of_one_direction(members: list[Member]) -> None:
@@ -101,10 +103,10 @@ def test_a_part_is_for_one_neighbour_in_one_turn_of_one_direction(members: list[
     one, other, third = members
     body = sealed(one, 1, b"a vector")
     assert other._opened(Kind.PART, 0, 0, body) == b"a vector"
-    changed, start = body[:-1] + bytes([body[-1] ^ 1]), one.joined
+    changed, start = body[:-1] + bytes([body[-1] ^ 1]), one.start
     wrong = ((third, 0, 0, body), (one, 1, 0, body), (other, 2, 0, body), (other, 0, 1, body), (other, 0, 0, changed))
     for reader, sender, turn, part in wrong:
-        reader.joined, reader._cause = start, None
+        reader.start, reader.ended = start, None
         with pytest.raises(StartEnded, match="not sealed by it for this place"):
             reader._opened(Kind.PART, sender, turn, part)
 
@@ -152,13 +154,13 @@ def test_what_was_said_is_found_by_the_senders_journal_alone(members: list[Membe
 
 def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path: Path) -> None:
     member = members[0]
-    assert member.joined is not None
-    word = Word(member.joined.run, member.joined.name, 1, 0, 7, 5, 9, "", bytes(32))
+    assert member.start is not None
+    word = Word(member.start.run, member.start.name, 1, 0, 7, 5, 9, "", bytes(32))
     held = sign_word(word, IDENTITIES[1])
     member._words[1] = word, held
     here = [word_of(one, run=word.run, lines=9) for one in members]
     assert not member._formed(Call(here))
-    member._cause = None
+    member.ended = None
     assert member._formed(Call(here, [held]))
     kept, again = Receipts(tmp_path, member.network, 0), members[2]  # as if its process had begun again
     (tmp_path / "config.toml").touch()
@@ -167,7 +169,7 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
     kept.write(durable=True)
     again.receipts = Receipts(tmp_path, member.network, 2)
     assert not again._formed(Call(here))
-    again._cause = None
+    again.ended = None
     assert again._formed(Call(here, [held]))
 
 

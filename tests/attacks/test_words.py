@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
@@ -11,14 +12,13 @@ import networkx as nx
 import pytest
 
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
 from admmnet.record.forms import AgentEntry
 from admmnet.running.before import nominal_of, target_of
 from admmnet.running.summary import heard
 from admmnet.running.topics import Figures
 from admmnet.transport import Transport, World
-from admmnet.transport.begun import Begun, Failed
 from admmnet.transport.collective import owned, share
 
 OWNERS = ((0, 1), (2,))
@@ -35,7 +35,7 @@ class Heard(World):
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         said = self.said.pop(0) if self.said else None
-        pair = [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in (value, said)]
+        pair = [one if isinstance(one, AdmmnetError) else json.loads(json.dumps(one)) for one in (value, said)]
         return pair[::-1] if self.rank else pair
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
@@ -68,20 +68,18 @@ def test_a_process_is_believed_of_its_own_agents_alone_and_a_wrong_answer_names_
 @pytest.mark.parametrize(("answer", "size"), [(None, 9), ({"values": {"2": 7}}, 7)])
 def test_an_agent_that_takes_no_part_and_has_never_spoken_stands_with_a_public_value(answer: Any, size: int) -> None:
     world = Heard()
-    world.start = Begun("a" * 64, 1, (0,), ())
+    world.journal = SimpleNamespace(told={}, asked=Counter())
     own = {"values": {"0": 5, "1": 6}}
     for answers in ([own, answer], [own, None]):  # what it has said stands in later starts
-        world.start.asked.clear()
+        world.journal.asked.clear()
         found = owned(world, answers, OWNERS, {0: 5, 1: 6}, positive, "size", absent=lambda agent: 9)
         assert found == {0: 5, 1: 6, 2: size}
 
 
 def test_another_process_steers_no_terminal() -> None:
     with pytest.raises(RunError) as caught:
-        share(Heard(Failed(3, "done\x1b[2J\x07")), 7)
+        share(Heard(RunError("done\x1b[2J\x07")), 7)
     assert str(caught.value) == "done?[2J?"
-    with pytest.raises(RunError, match=r"^all is well$"):  # an exit code that is none of ours
-        share(Heard(Failed(0, "all is well")), 7)
 
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
@@ -97,12 +95,12 @@ def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> No
         with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
             told(rho)
     deaf = Heard({"values": {"2": 1e-300}})  # where nobody has an account no word is asked for
-    start = deaf.start = Begun("", 0, (0, 1), ((0, 1),))
+    journal = deaf.journal = SimpleNamespace(told={}, asked=Counter())
     deaf.shared_folder = False
     found = nominal_of(config, deaf, OWNERS, targets, accounted=False)
     assert found == dict.fromkeys(range(3), most)
     assert deaf.said
-    assert start.facts == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
+    assert journal.told == {"budget left (rho)": {str(i): rho for i, rho in found.items()}}  # for later starts
 
 
 def entry(agent: int, **figures: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientNorm, GradientSum, HeldNorm
-from admmnet.masking import Attempt, MaskKey, Masks, start_of
+from admmnet.masking import Attempt, Masks, StartKey, start_of
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import gaussian_mu
@@ -155,7 +155,7 @@ class MaskedRounds(Promised):
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the sum of all that the attacker reads, along the direction in which the canary pulls."""
-        keys = {i: MaskKey() for i in range(self.agents)}
+        keys = {i: StartKey() for i in range(self.agents)}
         publics = {i: key.public for i, key in keys.items()}
         start = start_of(str(rng.integers(2**62)), "", publics)
         masks = {i: Masks(i, key, publics, start, self.colluders) for i, key in keys.items()}

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig
-from admmnet.cli.again import Starts, open_agent
+from admmnet.cli.again import _going_on, open_agent
 from admmnet.errors import RequestError, StartEnded
 from admmnet.running.starts import HostJournal
-from admmnet.transport import NEVER
 from admmnet.transport.hosts import make_network
 from admmnet.transport.zmq.meeting import Start, setting
 from admmnet.transport.zmq.member import RunEnded
+from admmnet.types import NEVER
 from tests.command_runs import Admmnet
 from tests.transport.test_network_file import plain
 
@@ -27,14 +27,13 @@ def settings(folder: Path, **others: Any) -> RunConfig:
 
 def test_a_fault_ends_a_start_and_an_unfinished_run_goes_on(tmp_path: Path) -> None:
     member: Any = SimpleNamespace(lose=lambda agent, reason: None)
-    starts = Starts(member, HostJournal(tmp_path, 0, 3, seeded=True), tmp_path)
-    assert starts.ended(settings(tmp_path), StartEnded("a line was cut")).out == str(tmp_path)
+    assert _going_on(member, settings(tmp_path), StartEnded("a line was cut")).out == str(tmp_path)
     with pytest.raises(RunEnded):
-        starts.ended(settings(tmp_path), RunEnded("agent 1 was asked for too much", 2))
+        _going_on(member, settings(tmp_path), RunEnded("agent 1 was asked for too much", 2))
     for name in ("config.toml", "summary.json"):
         (tmp_path / name).touch()
     with pytest.raises(RequestError, match="finished"):
-        starts.ended(settings(tmp_path), StartEnded("a line was cut"))
+        _going_on(member, settings(tmp_path), StartEnded("a line was cut"))
 
 
 def test_what_an_agent_says_of_its_settings_is_what_was_given(tmp_path: Path) -> None:

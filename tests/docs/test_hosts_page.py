@@ -9,11 +9,10 @@ from functools import partial
 from admmnet.config.run_config import known_settings
 from admmnet.running.metrics import FIGURES
 from admmnet.running.topics import TABLE
-from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Peer, _Table
 from admmnet.transport.zmq import wire as topics
 from admmnet.transport.zmq.meeting import Here
-from admmnet.transport.zmq.wire import KEPT, LARGEST, PIECE, Hello, Kind, Signature, Stop, Word
+from admmnet.transport.zmq.wire import KEPT, LARGEST, PIECE, Failed, Hello, Kind, Signature, Word
 from tests import doc_pages
 
 PAGES = {"per_agent", "encoding.json", "metrics.csv"}
@@ -29,7 +28,7 @@ def test_frames_are_described() -> None:
 
 def test_every_value_that_is_told_is_on_the_page() -> None:
     """A value that is added to a word, and of which the page does not say where it comes from, is seen here."""
-    words = (Here, Word, Hello, Stop, Signature, Failed)
+    words = (Here, Word, Hello, Signature, Failed)
     told = {name for word in words for name in word.__struct_fields__}
     for topic, (form, _) in TABLE.items():
         told |= {f"{topic}.{name}" for name in getattr(form, "__struct_fields__", ())} or {topic}

@@ -14,7 +14,7 @@ from scipy import stats
 from admmnet.errors import RequestError
 from admmnet.holder import REFUSED, Ask, Door, Holder, Released
 from admmnet.holder.measurements import GradientSum
-from admmnet.masking import Attempt, MaskKey, Masks, partners_of, start_of, stream
+from admmnet.masking import Attempt, Masks, StartKey, partners_of, start_of, stream
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import DiscreteGaussian
@@ -69,13 +69,13 @@ def test_a_pair_s_words_are_chacha20_under_a_key_of_the_context() -> None:
     assert words[:2].tolist() == [715800391960658434, 10285657676444102238]
 
 
-KEYS = {i: MaskKey() for i in U}
+KEYS = {i: StartKey() for i in U}
 PUBLICS = {i: key.public for i, key in KEYS.items()}
 START = start_of(RUN, "settings", PUBLICS)
 OTHERS = {
     "start": (start_of("cd" * 32, "settings", PUBLICS), Attempt(1, U, 0), b"context"),
     "settings": (start_of(RUN, "others", PUBLICS), Attempt(1, U, 0), b"context"),
-    "keys": (start_of(RUN, "settings", PUBLICS | {4: MaskKey().public}), Attempt(1, U, 0), b"context"),
+    "keys": (start_of(RUN, "settings", PUBLICS | {4: StartKey().public}), Attempt(1, U, 0), b"context"),
     "attempt": (START, Attempt(2, U, 0), b"context"),
     "participants": (START, Attempt(1, U[:4], 0), b"context"),
     "colluders": (START, Attempt(1, U, 1), b"context"),

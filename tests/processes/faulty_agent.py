@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from admmnet.__main__ import main
-from admmnet.cli import again
 from admmnet.data import rows
 from admmnet.errors import RunError
 from admmnet.privacy.ledger.file import Ledger
@@ -113,7 +112,7 @@ def arm_end(how: str, point: int) -> None:
 
         return take
 
-    around(again, "keep_drafts", step(0, None))
+    around(closing, "keep_drafts", step(0, None))
     around(Member, "stage", step(1, 2))
     around(closing, "write_whole", step(None, 3))
 

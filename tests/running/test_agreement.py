@@ -27,9 +27,9 @@ from admmnet.running.arguments import agreed, numbered, public_settings
 from admmnet.running.resume import resumed_config
 from admmnet.running.rounds import Attempts, agree_on_masks
 from admmnet.transport import World
-from admmnet.transport.begun import Begun
 from admmnet.transport.hosts import make_network
-from admmnet.types import Total
+from admmnet.transport.zmq.meeting import Start
+from admmnet.types import NEVER, Total
 from tests.people_runs import Stop, stopping, write_people
 from tests.transport.test_network_file import plain
 
@@ -284,7 +284,7 @@ class Masked(World):
         self.told, self.rank, self.said = told, rank, dict[str, Any]()
         own = [structs.replace(peer, identity=key.public) for peer, key in zip(plain(2)[0], OWN, strict=True)]
         self.network, self.identity = make_network("path:2", [(0, 1)], own, "ipc://relay"), OWN[rank]
-        self.start = Begun(start, 0, (0, 1), ((0, 1),))
+        self.start = Start(start, start, [0, 1], [(0, 1)], "go on", NEVER, start, "", {})
 
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         assert topic == "masks"

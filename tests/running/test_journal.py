@@ -20,15 +20,14 @@ from admmnet.errors import RequestError, RunError
 from admmnet.evidence.judge import judged
 from admmnet.record.finish import TAKEN, public_files, read_end, staged, take_end
 from admmnet.record.folder import SUMMARY, create_folder
-from admmnet.record.journal import HEAD, JOURNAL, read_records, starts_of
+from admmnet.record.journal import HEAD, JOURNAL, Began, read_records, starts_of
 from admmnet.running.closing import fits
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import MOST_RECORDS, TABLE, TOPICS
-from admmnet.transport import NEVER
-from admmnet.transport.begun import Begun, Failed
 from admmnet.transport.hosts import Peer
 from admmnet.transport.zmq.meeting import Rule, Standing, Start
-from admmnet.transport.zmq.wire import END, ERROR, LONG, ROWS, TOTAL, BadFrame, End, Signature
+from admmnet.transport.zmq.wire import END, ERROR, LONG, ROWS, TOTAL, BadFrame, End, Failed, Signature
+from admmnet.types import NEVER
 from tests.people_runs import summary_of
 from tests.run_folders import Files, double_model, ended, put, unended
 
@@ -52,7 +51,7 @@ def journal() -> Iterator[Opener]:
 
 def begun(
     own: HostJournal, name: str, members: list[int], rule: Rule = "go on", round: int = NEVER, plan: str = ""
-) -> Begun:
+) -> Began:
     edges = [(i, j) for i, j in EDGES if i in members and j in members]
     start = Start(name * 64, "a" * 64, members, edges, rule, round, (plan or name) * 64, "", {})
     return own.begun(start, {"seed": "1"}, len(EDGES), "")
@@ -72,10 +71,11 @@ def test_starts_are_remembered(journal: Opener, tmp_path: Path) -> None:
     assert (own.run.name, own.run.settings) == ("a" * 64, {"seed": "1"})  # as they were given then
     assert own.standing() == Standing("a" * 64, "b" * 64, own.starts[1].shape)
     last = begun(own, "d", [0, 1], round=9)
-    assert (last.number, last.plan, last.changed, last.round) == (3, "d" * 64, 9, 9)
-    assert dict(last.away) == {2: 9}
-    assert [one.members for one in last.history] == [[0, 1, 2], [0, 2], [0, 2], [0, 1]]
-    assert starts_of(tmp_path) == last.history
+    assert (last.entry.number, last.plan, last.changed, last.entry.round) == (3, "d" * 64, 9, 9)
+    assert own.away == {2: 9}
+    history = [one.entry for one in own.starts]
+    assert [one.members for one in history] == [[0, 1, 2], [0, 2], [0, 2], [0, 1]]
+    assert starts_of(tmp_path) == history
     assert not (tmp_path / JOURNAL).stat().st_mode & 0o077
 
 
@@ -99,7 +99,7 @@ def test_what_a_start_changes(journal: Opener, tmp_path: Path) -> None:
         own = journal(tmp_path / f"{k}")
         begun(own, "b", [0, 2], round=4)
         last = begun(own, "c", members, rule, round, "b" if rule == "replay" else "")
-        assert (last.round, last.changed) == found
+        assert (last.entry.round, last.changed) == found
 
 
 def test_what_a_crash_has_torn_off_was_never_written_and_what_is_damaged_is_refused(
@@ -113,7 +113,7 @@ def test_what_a_crash_has_torn_off_was_never_written_and_what_is_damaged_is_refu
         torn.write_bytes(whole[:length])
         assert list(read_records(torn)) == [place for place in places if place[2] <= length]
     torn.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert begun(journal(torn.parent), "d", [0, 2], round=5).number == 2  # in its place
+    assert begun(journal(torn.parent), "d", [0, 2], round=5).entry.number == 2  # in its place
     assert [one.name for one in journal(torn.parent).starts] == [name * 64 for name in "abd"]
     path.write_bytes(whole[:HEAD] + bytes([whole[HEAD] ^ 1]) + whole[HEAD + 1 :])
     with pytest.raises(RequestError, match="record 1 is damaged"):

@@ -22,7 +22,7 @@ from admmnet.running.closing import MOST_AVERAGED, TailAverage, answer, average,
 from admmnet.running.observer import JUDGED, Observer, far, standing
 from admmnet.running.party import Node, Party
 from admmnet.solvers.radius import MOST
-from admmnet.transport import World, edge
+from admmnet.transport import World
 from admmnet.types import Matrix, Vector
 from tests.methods.recording import play as recorded
 from tests.methods.recording import write_problem
@@ -166,7 +166,7 @@ def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch)
     tail = TailAverage(6)
     for round, observer.theta in enumerate(vectors):
         tail.add(round, vectors[round, :1], observer.heard)
-    monkeypatch.setattr(edge, "collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
+    monkeypatch.setattr("admmnet.running.closing.collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
     monkeypatch.setattr(Observer, "judge", lambda *words: None)
     observer._transport.graph = Graph(2, [(0, 1)])
     party = SimpleNamespace(method=SimpleNamespace(verb="exchange"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet.solvers.radius import MOST
-from admmnet.transport import edge
+from admmnet.transport import collective
 from admmnet.types import Vector
 
 Told = list[tuple[int, str]]
@@ -23,7 +23,7 @@ def test_an_agent_that_says_no_numbers_is_blamed() -> None:
     said[1, 0] = said[7, 0] = 4.0 * MOST  # our own, and a lost agent's
     transport: Any = SimpleNamespace(agents=(0, 1), away={7: 3}, collect=lambda rows: said.copy())
     transport.world = SimpleNamespace(shared_folder=False, blame=lambda *fault: told.append(fault[:2]))
-    found = edge.collect(transport, np.array([[0.0, 0.0, np.nan], [0.0, 0.0, np.nan]]))
+    found = collective.collect(transport, np.array([[0.0, 0.0, np.nan], [0.0, 0.0, np.nan]]))
     assert [agent for agent, _ in told] == [2, 3, 4]
     assert all(f"agent {i}: among its figures it sent numbers that are not" in fault for i, fault in told)
     np.testing.assert_array_equal(found[5:7, :2], said[5:7, :2])
@@ -43,8 +43,8 @@ def test_an_agent_that_says_no_numbers_is_blamed() -> None:
 )
 def test_what_is_no_message_is_rejected(word: Vector, told: str | None) -> None:
     faults, heard = Told(), {1: np.ones(6), 3: word}
-    transport: Any = SimpleNamespace(exchange=lambda outgoing, round: heard, hearer=lambda j: 0)
+    transport: Any = SimpleNamespace(exchange=lambda outgoing, round: heard, agents=(0,), graph={0: [1, 3]})
     transport.world = SimpleNamespace(reject=lambda *fault: faults.append(fault))
-    assert sorted(edge.exchange(transport, {}, 0, 6)) == ([1, 3] if told is None else [1])
+    assert sorted(collective.exchange(transport, {}, 0, 6)) == ([1, 3] if told is None else [1])
     assert [agent for agent, _ in faults] == ([] if told is None else [3])
     assert all(fault.startswith(f"agent 0: neighbour 3 sent {told}") for _, fault in faults)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -12,10 +13,12 @@ import pytest
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StartEnded
 from admmnet.record.journal import Void
 from admmnet.running.journal import Journal, Past
-from admmnet.transport import NEVER, Transport, World
-from admmnet.transport.begun import Begun, Failed
+from admmnet.transport import Transport, World
 from admmnet.transport.collective import as_one, install_exception_hook, owned, report_error, share
+from admmnet.transport.zmq.meeting import Start
 from admmnet.transport.zmq.member import Member
+from admmnet.transport.zmq.wire import Failed
+from admmnet.types import NEVER
 
 
 class Aborted(BaseException):
@@ -36,7 +39,7 @@ class FakeWorld(World):
     def gather(self, value: Any, topic: str = "ready") -> list[Any]:
         self.said.append(value)
         answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
-        return [one if isinstance(one, Failed) else json.loads(json.dumps(one)) for one in answers]
+        return [one if isinstance(one, AdmmnetError) else json.loads(json.dumps(one)) for one in answers]
 
     def abort(self, code: int, reason: str | None = None) -> NoReturn:
         self.aborted = code
@@ -54,7 +57,7 @@ def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
 def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
-    world = FakeWorld(rank=0, others=[None, Failed(kind.exit_code, "no such file")])
+    world = FakeWorld(rank=0, others=[None, kind("no such file")])
     with pytest.raises(kind, match=r"^no such file$") as caught:
         share(world, 7)
     assert caught.value.shared
@@ -63,13 +66,13 @@ def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
 
 def test_the_first_rank_with_an_error_is_quoted() -> None:
     for rank, kind, first in ((1, RequestError, "theirs"), (0, RunError, "mine")):
-        world = FakeWorld(rank=rank, others=[Failed(2, "theirs")])
+        world = FakeWorld(rank=rank, others=[RequestError("theirs")])
         with pytest.raises(kind, match=first) as caught, as_one(world), as_one(world):
             raise RunError("mine")
         assert caught.value.shared
 
 
-START = Begun("a" * 64, 2, (0, 1), ((0, 1),))
+START = Start("a" * 64, "a" * 64, [0, 1], [(0, 1)], "go on", NEVER, "a" * 64, "", {})
 
 
 def test_an_error_in_a_start_is_its_agents_own() -> None:
@@ -106,11 +109,11 @@ def test_a_word_that_cannot_be_is_blamed_on_its_agent() -> None:
 def test_what_an_agent_has_said_of_itself_stands() -> None:
     """Whatever others say of it, or comes back of its own, and whatever it says in later starts."""
     world = FakeWorld()
-    world.start = Begun("a" * 64, 0, (0, 1), ((0, 1),))
+    world.journal = SimpleNamespace(told={}, asked=Counter())
     for others in ({"0": 9.0, "1": 2.0, "2": 3.0}, {"1": 5.0, "2": 6.0}):
         answers = [{"values": {"0": 7.0}}, {"values": others}]
         world.gather = lambda value, topic="ready": answers  # type: ignore[method-assign]  # noqa: B023 (used at once)
-        world.start.asked.clear()
+        world.journal.asked.clear()
         assert budgets(world) == {0: 1.0, 1: 2.0, 2: 3.0}
 
 

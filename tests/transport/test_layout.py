@@ -10,7 +10,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
-from admmnet.transport.layout import Blocks, automatic_block, layout, owners_of
+from admmnet.transport import Blocks, automatic_block, layout, owners_of
 
 
 def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:

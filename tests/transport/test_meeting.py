@@ -12,10 +12,10 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from admmnet.graph.simple import Graph
-from admmnet.transport import NEVER
 from admmnet.transport.zmq import meeting
 from admmnet.transport.zmq.meeting import Call, Here, choose, form, read_here, shape_of, sign_here
 from admmnet.transport.zmq.wire import BadFrame, Word, packed, read_word, unpacked
+from admmnet.types import NEVER
 from tests.transport.starts import IDENTITIES, KEYS, LOCAL, MASKED, call_of, formed, here, path, ring, star, word
 
 RING = ring(5)

@@ -73,6 +73,7 @@ def test_the_relay_may_move_and_nothing_else() -> None:
         ("[1, 2]", "[0, 1]", "parallel edge"),
         ('identity = "', 'identity = "x', "is no signing key"),
         ('public_key = "', 'public_key = "x', "is no key"),
+        ("relay_key = ", f'relay_key = "{"#" * 40}" #', "is no key"),
         *(("agent = 2", f'agent = 2\nname = "{name}"', "agents[2].name") for name in WRONG),
         ("topology = ", "topology = 7 #", "topology"),
     ],

@@ -18,10 +18,10 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from admmnet.graph.simple import Graph, parts_of
-from admmnet.transport import NEVER
 from admmnet.transport.zmq.meeting import Call, Here, Standing, Start, choose, diameter, form, most, shape_of, sign_here
 from admmnet.transport.zmq.turns import Turns
 from admmnet.transport.zmq.wire import Kind, Word, packed, sign_word, unpacked
+from admmnet.types import NEVER
 from tests.transport.starts import IDENTITIES, KEYS, MASKED, here, path, ring
 
 TRIALS = int(os.environ.get("ADMMNET_START_TRIALS", "300"))

@@ -10,17 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from admmnet.errors import RunError
-from admmnet.transport.begun import Failed
 from admmnet.transport.zmq import wire
 from admmnet.transport.zmq.meeting import Hail, sign_here
-from admmnet.transport.zmq.wire import BadFrame, Frame, Kind, Line, Lost, Message, Word, packed, read_word, sign_word
+from admmnet.transport.zmq.wire import (
+    BadFrame,
+    Failed,
+    Frame,
+    Kind,
+    Line,
+    Lost,
+    Message,
+    Word,
+    packed,
+    read_word,
+    sign_word,
+)
 from tests.transport.starts import IDENTITIES, KEYS, call_of, here, word
 
 WORD = read_word(word(1, 3), KEYS)
 SAMPLES: list[Any] = [
     *(Frame(Kind.PART, 7, b"s" * 32, 3, 2**53 - 1, True), WORD, wire.Said("rows", b"12345678", word(1, 3))),
     *(here(1, staged="end"), Hail(b"here", [word(1, 3)]), wire.Hello(3, "session", 1, 2), Failed(3, "late")),
-    *(Failed(3, "late", 3), wire.Stop(3), wire.Stop(0, "text")),
+    *(Failed(3, "late", 3), Failed(3), Failed(0, "text")),
     *(wire.Signature("end", bytes(64)), wire.End("end", {"model.npz": b"x"}, b"finish")),
     call_of([here(0), here(1)], [word(0, 3)], [(0, 1)]),
 ]
@@ -95,7 +106,7 @@ OUT_OF_RANGE = [
     (wire.Hello, {"agent": 1, "session": "", "more": 1}),
     (Failed, {"code": 3, "text": "x" * 1001}),
     (Failed, {"code": 3, "text": "x", "whom": -1}),
-    (wire.Stop, {"code": 256}),
+    (Failed, {"code": 256}),
     (Failed, {"code": -1, "text": ""}),
     (wire.Signature, {"digest": "x", "signature": bytes(63)}),
     (wire.End, {"digest": "x", "files": {"x" * 41: b""}}),

@@ -16,8 +16,9 @@ from msgspec import Meta, Struct
 
 from admmnet.graph.simple import Graph, parts_of, search
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport import NEVER
+from admmnet.masking import StartKey
 from admmnet.transport.zmq.wire import BadFrame, Head, Name, Round, Signed, Whole, Word, packed, read_word, unpacked
+from admmnet.types import NEVER
 
 Edge = tuple[Whole, Whole]
 """A pair of neighbours, the lower first."""
@@ -134,10 +135,8 @@ def read_here(data: bytes, keys: Sequence[str]) -> Here:
 @lru_cache(maxsize=4096)
 def seals(epk: bytes) -> bool:
     """Whether a public key hides something: one of low order has the same secret with everybody."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-
     try:
-        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(epk))
+        StartKey().derive(epk, b"", b"")
     except ValueError:
         return False
     return True

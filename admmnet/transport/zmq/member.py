@@ -13,7 +13,7 @@ import hmac
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,8 +27,8 @@ from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
-from admmnet.transport import NEVER, Inbox, Outgoing, Transport, World
-from admmnet.transport.begun import Failed
+from admmnet.masking import StartKey
+from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import Call, Hail, Here, Standing, Start, end_statement, form, outdated, sign_here
 from admmnet.transport.zmq.turns import tree_of
@@ -41,6 +41,7 @@ from admmnet.transport.zmq.wire import (
     TOTAL,
     BadFrame,
     End,
+    Failed,
     Frame,
     Hello,
     Kind,
@@ -48,7 +49,6 @@ from admmnet.transport.zmq.wire import (
     Lost,
     Said,
     Signature,
-    Stop,
     Topics,
     Word,
     contradict,
@@ -58,10 +58,9 @@ from admmnet.transport.zmq.wire import (
     sign_word,
     unpacked,
 )
-from admmnet.types import Integers, Matrix
+from admmnet.types import NEVER, Integers, Matrix
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 PULSE = 0.2
@@ -74,22 +73,11 @@ _LINE = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDS
 
 
 class RunEnded(StartEnded):
-    """The run has been ended elsewhere, with an exit code of its own."""
+    """The run has been ended elsewhere, with an exit code of its own; ``older``: the run folder is an older copy."""
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: int, *, older: bool = False) -> None:
         super().__init__(message)
-        self.exit_code = code
-
-
-class OlderCopy(RunEnded):
-    """An agent has signed a newer ledger than it has: its run folder is an older copy."""
-
-    def __init__(self, lines: int, signed: int) -> None:
-        super().__init__(
-            f"the ledger here has {lines} lines, and this agent has signed another one, of {signed}: its run folder is "
-            "an older copy. Put back the newest folder and account, both; else the others finish without it",
-            RequestError.exit_code,
-        )
+        self.exit_code, self.older = code, older
 
 
 class Finished(RunError):
@@ -101,13 +89,11 @@ class Finished(RunError):
 
 
 class Member(World):
-    """A process in the starts of a run, of which the last one that it has formed is ``start``.
+    """A process in the starts of a run, of which it is in ``start``.
 
-    ``settings`` are digests of public values that must be the same at every process. Where one command has started
-    all, ``shared_folder``, it speaks for them. ``charged`` returns highest charged round, ledger lines and head;
-    ``staged`` returns the end that this agent has signed. ``receipts`` keep what others have signed
-    (``record.receipts.Receipts``). ``round`` is that of the parts which it sends; with ``key``, which is in its journal
-    alone, their digests are made.
+    ``settings`` are digests of public values that must be the same at every process. Without a ``journal`` one command
+    has started all, which speaks for them. ``receipts`` keep what others have signed (``record.receipts.Receipts``).
+    ``round`` is that of the parts which it sends; with ``key``, which is in its journal alone, their digests are made.
     """
 
     name = "zmq"
@@ -127,31 +113,28 @@ class Member(World):
         connect: float,
         heartbeat: float,
         quorum: int,
-        shared_folder: bool = False,
+        journal: Any = None,
     ) -> None:
         super().__init__()
         self.network, self.rank, self.identity, self.topics = network, rank, identity, topics
-        self.graph, self.size, self.shared_folder = network.graph(), len(network.peers), shared_folder
+        self.graph, self.size = network.graph(), len(network.peers)
+        self.journal, self.shared_folder = journal, journal is None
         self.names = {place: peer.called for place, peer in enumerate(network.peers)}
         self.settings, self._connect, self._heartbeat = dict(settings), connect, heartbeat
         self._identities, self._quorum = [str(peer.identity) for peer in network.peers], quorum
         self._session, self._line = secrets.token_hex(16), Line()
-        self.joined: Start | None = None  # that which it is in
         self.turn = self.round = 0
         self.key = secrets.token_bytes(32)
-        self.ended: AdmmnetError | None = None
+        self.ended: AdmmnetError | None = None  # what has ended the start, or the run
         self.end: End | None = None
         self.files: End | None = None
-        self.charged: Callable[[], tuple[int, int, str]] = lambda: (NEVER, 0, "")
-        self.staged: Callable[[], End | None] = lambda: None
         self.receipts: Any = None
         self.up, self.bytes_sent, self.dropped, self.waiting = False, 0, 0, Waiting()
-        self._cause: tuple[str, int | None] | None = None
         self._parts: dict[int, dict[int, bytes]] = {}
         self._said: dict[int, list[Said]] = {}
         self._down = time.monotonic()
         self._name, self._announced = b"", False
-        self._secret: X25519PrivateKey | None = None
+        self._secret: StartKey | None = None
         self._ciphers: dict[tuple[int, int], ChaCha20Poly1305] = {}
         self._sealed: set[tuple[int, int]] = set()
         self._around: set[int] = set()
@@ -186,24 +169,23 @@ class Member(World):
 
     def meet(self, standing: Standing) -> Start:
         """Take part in the next start; Finished if the run has ended, RunError if there is none in time."""
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
         self._settle(durable=True)
-        self._secret, self._standing = X25519PrivateKey.generate(), standing
-        own = self.staged()
+        self._secret, self._standing = StartKey(), standing
+        own = None if self.journal is None else self.journal.staged()
         here = Here(
             **asdict(standing),
             agent=self.rank,
             network=self.network.digest,
             settings=self.settings,
-            epk=self._secret.public_key().public_bytes_raw(),
+            epk=self._secret.public,
             least=self._quorum,
             staged="" if own is None else own.digest,
             signature=b"" if own is None else self._signature(standing.run, own.digest),
         )
         word, begun, self._announced = sign_here(here, self.identity), time.monotonic(), False
-        self.joined, self._name, self._cause, self._here = None, b"", None, word
-        self.files = None
+        self.start, self._name, self._here, self.files = None, b"", word, None
+        if type(self.ended) is StartEnded:
+            self.ended = None
         self._bound = standing.run if standing.c > NEVER else ""
         self._recall(standing.run)
         while True:
@@ -212,13 +194,11 @@ class Member(World):
                 words = [data for _, data in self._words.values()]
                 self._send(Kind.HERE, packed(Hail(word, sum(self._proofs.values(), words))))
             self.serve(PULSE)
-            if self.ended is not None:
+            if self.ended is not None and type(self.ended) is not StartEnded:
                 raise self.ended
-            if self.end is not None:
-                raise Finished(self.end)
-            if self.joined is not None:
-                return self.joined
-            if self._cause is not None:  # it has left one at once: another word is due
+            if self.start is not None:
+                return self.start
+            if self.ended is not None:  # it has left one at once: another word is due
                 return self.meet(standing)
             now = time.monotonic()
             whom = "the others" if self.up else f"the relay at {self.network.relay}"
@@ -237,14 +217,13 @@ class Member(World):
         if self.rank not in start.here:
             return False
         self._recall(start.run)
-        self.joined, self._name, self.turn = start, bytes.fromhex(start.name), 0
+        self.start, self._name, self.turn = start, bytes.fromhex(start.name), 0
         self._line.forget(2**53)
         held = [(i, word) for i, (word, _) in self._words.items() if word.run == start.run]
         older = any(i not in known or known[i].age < word.age for i, word in held)
         if older or (self._bound and start.run != self._bound):
             self.lose(None, "the relay formed a start without the newest words, or of another run")
-            with suppress(StartEnded):
-                self.check()
+            self.start = None
             return False
         self._here = b""
         self._around = {i + j - self.rank for i, j in start.edges if self.rank in (i, j)}
@@ -256,11 +235,11 @@ class Member(World):
 
     # turns
 
-    def exchange(self, payloads: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Send a part to each neighbour in this start, and wait for theirs."""
+    def exchange(self, part: bytes, whom: Collection[int]) -> dict[int, bytes]:
+        """Send a part to some neighbours, silence to others in this start, and wait for theirs."""
         turn = self._next()
         for to in sorted(self._around):
-            self._seal(Kind.PART, to, turn, payloads.get(to, b""))
+            self._seal(Kind.PART, to, turn, part if to in whom else b"")
         return self._take(Kind.PART, turn, self._around)
 
     def _next(self) -> int:
@@ -286,18 +265,19 @@ class Member(World):
         If most say the same error it is raised. Else it comes back to its agent alone: to others the relay ends the
         start.
         """
-        assert self.joined is not None
-        turn, failed = self._next(), isinstance(value, Failed)  # whatever the others say
-        if failed:  # of an account others learn nothing
-            own = BudgetError.exit_code == value.code and not self.shared_folder
-            value = replace(value, text="its budget affords no round" if own else value.text[:1000])
+        assert self.start is not None
+        turn = self._next()
+        if isinstance(value, AdmmnetError):  # of an account others learn nothing
+            own = isinstance(value, BudgetError) and not self.shared_folder
+            value = Failed(value.exit_code, "its budget affords no round" if own else str(value)[:1000])
+        failed = isinstance(value, Failed)  # whatever the others say
         self._speak(ERROR if failed else topic, turn, self.topics.write(ERROR if failed else topic, value))
-        found = self._heard(turn, set(self.joined.members), None if failed else topic)
+        found = self._heard(turn, set(self.start.members), None if failed else topic)
         failures = {i: said for i, said in found.items() if isinstance(said, Failed)}
         own_error = failures.get(self.rank)
         for one in failures.values():
             same = sum((other.code, other.whom) == (one.code, one.whom) for other in failures.values())
-            if one.whom is None and 2 * same > len(self.joined.members):
+            if one.whom is None and 2 * same > len(self.start.members):
                 raise KINDS.get(one.code, RunError)(printable(one.text)).of_all()
         if failures and (own_error is None or own_error.whom is not None):
             self._wait(lambda: {-1})  # until the relay ends the start
@@ -312,18 +292,19 @@ class Member(World):
         self._send(Kind.SAY, packed(Said(topic, payload, word)), start=self._name, turn=turn)
 
     def _word(self, to: int, turn: int, said: bytes) -> bytes:
-        assert self.joined is not None
-        place = self.joined.run, self.joined.name, self.rank, to, turn
-        return sign_word(Word(*place, *self.charged(), said), self.identity)
+        assert self.start is not None
+        round, lines, head = (NEVER, 0, "") if self.journal is None else self.journal.charged()
+        word = Word(self.start.run, self.start.name, self.rank, to, turn, round, lines, head, said)
+        return sign_word(word, self.identity)
 
     def _seal(self, kind: Kind, to: int, turn: int, payload: bytes) -> None:
         """Send a neighbour a part that nobody else can read or change, also the relay; RunError of a second one."""
         if (to, turn) in self._sealed:
             raise RunError(f"a second part of turn {turn} for {self.names[to]}: this is a fault of admmnet")
         self._sealed.add((to, turn))
-        assert self.joined is not None
+        assert self.start is not None
         # its numbers may be few: without the nonce nobody finds them by trying, and equal parts of a round have one
-        nonce = hmac.digest(self.key, statement("part", self.joined.run, self.round, payload), "sha256")
+        nonce = hmac.digest(self.key, statement("part", self.start.run, self.round, payload), "sha256")
         word = self._word(to, turn, hashlib.sha256(statement("part", nonce, payload)).digest())
         content = packed((word, nonce, payload))
         sealed = self._cipher(self.rank, to).encrypt(
@@ -336,17 +317,13 @@ class Member(World):
 
     def _cipher(self, sender: int, to: int) -> ChaCha20Poly1305:
         """Cipher of one direction between this agent and a neighbour, which they alone know, of this start."""
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
         from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         if (sender, to) not in self._ciphers:
-            assert self.joined is not None
+            assert self.start is not None
             assert self._secret is not None
-            other = X25519PublicKey.from_public_bytes(self.joined.here[sender + to - self.rank].epk)
-            info = statement("part", sender, to)
-            key = HKDF(algorithm=SHA256(), length=32, salt=self._name, info=info).derive(self._secret.exchange(other))
+            other = self.start.here[sender + to - self.rank].epk
+            key = self._secret.derive(other, self._name, statement("part", sender, to))
             self._ciphers[sender, to] = ChaCha20Poly1305(key)
         return self._ciphers[sender, to]
 
@@ -362,13 +339,13 @@ class Member(World):
     def _opened(self, kind: Kind, sender: int, turn: int, sealed: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        assert self.joined is not None
+        assert self.start is not None
         try:
             place = self._place(kind, sender, self.rank, turn)
             content = self._cipher(sender, self.rank).decrypt(turn.to_bytes(12, "big"), sealed, place)
             data, nonce, payload = unpacked(content, tuple[bytes, bytes, bytes])
             said = hashlib.sha256(statement("part", nonce, payload)).digest()
-            where = {"run": self.joined.run, "start": self.joined.name, "agent": sender, "to": self.rank, "turn": turn}
+            where = {"run": self.start.run, "start": self.start.name, "agent": sender, "to": self.rank, "turn": turn}
             word = read_word(data, self._identities, **where, said=said)
         except (InvalidTag, ValueError, BadFrame):
             self.reject(sender, f"the part of {self.names[sender]} in turn {turn} was not sealed by it for this place")
@@ -396,12 +373,12 @@ class Member(World):
 
     def _heard(self, turn: int, whom: Set[int], topic: str | None) -> dict[int, Any]:
         """Wait for words to all; what the relay gives must be signed by these agents for this turn."""
-        assert self.joined is not None
+        assert self.start is not None
         self._wait(lambda: set() if turn in self._said else whom - {self.rank} or whom)
         found: dict[int, Any] = {}
         for said in self._said.pop(turn):
             try:
-                where = {"run": self.joined.run, "start": self.joined.name, "to": -1, "turn": turn}
+                where = {"run": self.start.run, "start": self.start.name, "to": -1, "turn": turn}
                 word = read_word(said.word, self._identities, **where, said=digest_of(said.topic, said.payload))
                 if topic is not None and said.topic not in (topic, ERROR):
                     raise BadFrame
@@ -434,6 +411,8 @@ class Member(World):
 
     def reject(self, agent: int | None, fault: str) -> NoReturn:
         """See ``World.reject``: the two have no edge from now on; None is the relay."""
+        if self.shared_folder:
+            raise RunError(fault)
         self.lose(agent, fault)
         self.check()
         raise StartEnded(fault).of_all()
@@ -442,29 +421,23 @@ class Member(World):
         """See ``World.blame``: if most say so, the agent is out of the run."""
         if self.shared_folder:
             raise kind(fault).of_all()
-        self.gather(Failed(RunError.exit_code, fault, agent))
+        self.gather(Failed(RunError.exit_code, fault[:1000], agent))
         raise StartEnded(fault).of_all()
 
     def lose(self, agent: int | None, reason: str) -> None:
         """Take the fault of a neighbour, or of the relay, for the end of the start; the next ``check`` raises it."""
-        if self._cause is None and self.joined is not None:
-            self._cause = reason, agent
+        if self.ended is None and self.start is not None:
+            self.ended = StartEnded(reason)
             self._send(Kind.OVER, packed(Failed(RunError.exit_code, reason[:1000], agent)), start=self._name)
 
     def check(self) -> None:
         """Leave the start if something has ended it, or the run."""
-        if self.ended is not None or self.end is not None or self._cause is not None:
-            self._settle(durable=True)
-        if self.ended is not None:
-            raise self.ended
-        if self.end is not None:
-            raise Finished(self.end).of_all()
-        if self._cause is None or self.joined is None:
+        if (error := self.ended) is None:
             return
-        self.joined = None
-        error = StartEnded(self._cause[0])
-        error.shared = True
-        raise error
+        self._settle(durable=True)
+        if type(error) is StartEnded:
+            self.start = self.ended = None
+        raise error.of_all()
 
     # the end
 
@@ -473,10 +446,10 @@ class Member(World):
 
         Finished if most have signed another one.
         """
-        assert self.joined is not None
+        assert self.start is not None
         self._settle(durable=True)
         self.give(end)
-        said = Signature(end.digest, self._signature(self.joined.run, end.digest))
+        said = Signature(end.digest, self._signature(self.start.run, end.digest))
         self._speak(END, self._next(), self.topics.write(END, said))
         self._wait(lambda: set() if self.end is not None else {-1})
         assert self.end is not None
@@ -484,9 +457,13 @@ class Member(World):
             raise Finished(self.end).of_all()
         return self.end.finish
 
+    def end_with(self, end: End) -> NoReturn:
+        """Raise Finished with an end of another start, once most have signed it, or another one."""
+        raise Finished(replace(end, finish=self.stage(end))).of_all()
+
     def give(self, end: End) -> None:
         """Give the relay the files of an end, if that is this member's part in the start; once."""
-        if self.joined is not None and self.joined.giver == self.rank:
+        if self.start is not None and self.start.giver == self.rank:
             files = {name: data for name, data in end.files.items() if name != "noise.npy"}
             self._send(Kind.FILES, packed(replace(end, files=files)), start=self._name)
 
@@ -516,8 +493,8 @@ class Member(World):
         with suppress(zmq.Again):
             while True:
                 self._arrived(self._dealer.recv_multipart(zmq.NOBLOCK))
-        if not self.up and self.joined is not None and time.monotonic() - self._down > self._heartbeat:
-            self._cause = self._cause or (f"the relay at {self.network.relay} cannot be reached", None)
+        if not self.up and self.start is not None and time.monotonic() - self._down > self._heartbeat:
+            self.ended = self.ended or StartEnded(f"the relay at {self.network.relay} cannot be reached")
 
     def _changed(self, event: int) -> None:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
@@ -556,7 +533,7 @@ class Member(World):
             try:
                 body = self._line.take(frame, message[1], FILES_LIMIT)
             except Lost:
-                self._cause = self._cause or ("frames of the relay were lost on the way", None)
+                self.ended = self.ended or StartEnded("frames of the relay were lost on the way")
                 return
             if body is not None:
                 self._obey(frame, body)
@@ -566,19 +543,18 @@ class Member(World):
     def _obey(self, frame: Frame, body: bytes) -> None:
         if frame.kind is Kind.START:
             call: Call = unpacked(body, Call)
-            if self.joined is None and self._here in call.here:
+            if self.start is None and self._here in call.here:
                 self._formed(call)
         elif frame.kind is Kind.FILES:
             self.files = unpacked(body, End)
         elif frame.kind is Kind.END:
             self.end = unpacked(body, End)
+            self.ended = Finished(self.end)
         elif frame.kind is Kind.STOP:
-            stop: Stop = unpacked(body, Stop)
+            stop: Failed = unpacked(body, Failed)
             said, code = stop.text or "it gives no reason", stop.code if stop.code in (2, 3, 4) else 3
-            own = self.shared_folder and stop.text  # of one command, which tells it as it is
-            self.ended = self._older(stop) or RunEnded(printable(said) if own else says("the relay", said), code)
-            self.ended.shared = True
-        elif self.joined is None or frame.start not in (self._name, b""):
+            self.ended = self._older(stop) or RunEnded(says("the relay", said), code)
+        elif self.start is None or frame.start not in (self._name, b""):
             self.dropped += 1
         elif frame.kind in (Kind.PART, Kind.SUM):
             self._parts.setdefault(frame.turn, {}).setdefault(frame.who, body)
@@ -586,16 +562,20 @@ class Member(World):
             self._said.setdefault(frame.turn, unpacked(body, list[Said]))
         elif frame.kind is Kind.OVER:
             over: Failed = unpacked(body, Failed)
-            self._cause = self._cause or (printable(over.text), over.whom)
+            self.ended = self.ended or StartEnded(printable(over.text))
 
-    def _older(self, stop: Stop) -> OlderCopy | None:
+    def _older(self, stop: Failed) -> RunEnded | None:
         """Whether this agent has signed more than it has, in its run: the relay shows it, and could not make it up."""
+        own = self._standing
         try:
-            word = read_word(stop.word, self._identities)
+            word = read_word(stop.word, self._identities, agent=self.rank, run=own.run)
         except BadFrame:
             return None
-        own = word.agent == self.rank and word.run == self._standing.run and outdated(self._standing, word)
-        return OlderCopy(self._standing.lines, word.lines) if own else None
+        text = (
+            f"the ledger here has {own.lines} lines, and this agent has signed another one, of {word.lines}: its run "
+            "folder is an older copy. Put back the newest folder and account, both; else the others finish without it"
+        )
+        return RunEnded(text, RequestError.exit_code, older=True) if outdated(own, word) else None
 
     # ends of the process
 
@@ -609,8 +589,8 @@ class Member(World):
 
     def _stop(self, code: int, reason: str | None) -> None:
         """Tell the relay that this process ends with an exit code."""
-        if self.ended is None:
-            self._send(Kind.STOP, packed(Stop(code, None if reason is None else reason[:1000])))
+        if not isinstance(self.ended, RunEnded | Finished):
+            self._send(Kind.STOP, packed(Failed(code, (reason or "")[:1000])))
 
     def finish(self) -> None:
         """Take leave: this agent has the end of the run."""
@@ -650,7 +630,7 @@ class ZmqTransport(Transport):
 
     def __init__(self, world: Member, graph: Graph, block: int) -> None:
         super().__init__(world, graph, block)
-        self.away = {} if world.start is None else dict(world.start.away)
+        self.away = {} if world.journal is None else dict(world.journal.away)
         for j in graph[world.rank]:
             if j not in world.graph[world.rank]:
                 raise RequestError(
@@ -659,11 +639,10 @@ class ZmqTransport(Transport):
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        sent, vectors = outgoing[self.world.rank], Inbox()
+        sent, near, vectors = outgoing[self.world.rank], self.graph[self.world.rank], Inbox()
         self.world.round = round
-        part = b"" if sent is None else sent.astype("<f8").tobytes()
-        for j, heard in self.world.exchange(dict.fromkeys(self.graph[self.world.rank], part)).items():
-            if len(heard) % 8 or (heard and j not in self.graph[self.world.rank]):
+        for j, heard in self.world.exchange(b"" if sent is None else sent.astype("<f8").tobytes(), near).items():
+            if len(heard) % 8 or (heard and j not in near):
                 self.world.reject(j, f"agent {j} sent no vector in a part")
             if heard:
                 vectors[j] = np.frombuffer(heard, "<f8").astype(np.float64)

@@ -7,6 +7,7 @@ anybody: agents check each other's words, and an end needs the signatures of mos
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -25,8 +26,6 @@ from admmnet.files import write_whole
 from admmnet.forms import encode, read_form
 from admmnet.identity.keys import verify
 from admmnet.log import say
-from admmnet.transport import NEVER
-from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Keys, Network
 from admmnet.transport.zmq.meeting import (
     Edge,
@@ -42,7 +41,7 @@ from admmnet.transport.zmq.meeting import (
     outdated,
     read_here,
 )
-from admmnet.transport.zmq.turns import FIRST, Turns
+from admmnet.transport.zmq.turns import Turns
 from admmnet.transport.zmq.wire import (
     ERROR,
     FILES_LIMIT,
@@ -53,6 +52,7 @@ from admmnet.transport.zmq.wire import (
     TOTAL,
     BadFrame,
     End,
+    Failed,
     Frame,
     Hello,
     Kind,
@@ -61,7 +61,6 @@ from admmnet.transport.zmq.wire import (
     Message,
     Said,
     Signature,
-    Stop,
     Topics,
     Word,
     contradict,
@@ -70,6 +69,7 @@ from admmnet.transport.zmq.wire import (
     read_word,
     unpacked,
 )
+from admmnet.types import NEVER
 
 PULSE = 0.2
 """Seconds between two looks at the clock."""
@@ -94,8 +94,8 @@ class Terms(NamedTuple):
     heartbeat: float = 10.0
     round: float | None = None
     regroup: float = 600.0
-    shared: bool = False
-    """Whether one command has started all agents: then a fault ends the run."""
+    quiet: bool = False
+    """Whether it tells of no event, as the agents of one command do."""
 
 
 class Memory(Struct, forbid_unknown_fields=True):
@@ -125,14 +125,10 @@ class Site:
     """Its word HERE for the next start."""
     giver: bool = False
     """Whether it may give the files of the end: its start is over when it says HERE again."""
-    fell: float = 0.0
-    """When it was cut, by this machine's clock."""
     cut: bool = False
     """Whether its line was cut since the last start began."""
     dismissed: bool = False
     """Whether its process has been told to end, or knows the end."""
-    left: bool = False
-    """Whether its process has said that it ends."""
     finished: bool = False
     """Whether it has the end of the run."""
     useless: int = 0
@@ -162,7 +158,7 @@ class Relay:
         self.sites = [Site() for _ in network.peers]
         self.turns: Turns | None = None  # of the present start
         self.run, self.frames = "", 0
-        self.stopped: Stop | None = None  # how the run has ended for all
+        self.reason = ""  # of the first fault
         self.deaths: list[tuple[int, str]] = []  # of processes, and how, as their starter says; any thread may add
         self._path = None if folder is None else folder / "relay.json"
         kept = self._remembered()
@@ -175,10 +171,8 @@ class Relay:
         self._signed: dict[str, dict[int, bytes]] = {}
         self._void = set[str]()
         self._files: End | None = None  # those of the end of this start
-        self._owed: float | None = None  # since when its giver could have given them
         self._done_turns, self._vain = 0, 0
         self._before: dict[int, int] = {}
-        self._common: tuple[dict[str, str], str] = ({}, "")
         self._expected, self._refused = set(self.graph), set[int]()
         self.now = 0.0  # moves by at most a second a pass: a relay that was stopped holds nothing against anybody
         self._looked = time.monotonic()
@@ -186,7 +180,7 @@ class Relay:
         self._beat = 0.0
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._auth = None
-        self._shaken: dict[int, float] = {}  # when agents' lines have last been accepted
+        self._shaken = set[int]()  # agents whose lines were accepted since they were cut
         self._by_key = {str(peer.public_key): i for i, peer in enumerate(network.peers)} if keys else None
         if keys is not None:
             self._auth = ThreadAuthenticator(self._context)
@@ -218,7 +212,7 @@ class Relay:
         """Whether a key may come in, as the authenticator asks, in a thread of its own."""
         agent = None if self._by_key is None else self._by_key.get(key.decode())
         if agent is not None:
-            self._shaken[agent] = time.monotonic()
+            self._shaken.add(agent)
         return agent is not None
 
     @property
@@ -247,7 +241,7 @@ class Relay:
             try:
                 write_whole({self._path: encode(memory, indent=2)})
             except (OSError, RunError) as error:  # it goes on with what it knows
-                say("refused", f"{self._path} cannot be written: {error}", "error")
+                self._tell("refused", f"{self._path} cannot be written: {error}", "error")
 
     # in
 
@@ -260,9 +254,10 @@ class Relay:
         self.now, self._looked = self.now + min(1.0, real - self._looked), real
         while self._monitor.poll(0):  # first: a new line may have the number of an old one
             line = int(parse_monitor_message(self._monitor.recv_multipart())["value"])
-            for site in self.sites:
+            for i, site in enumerate(self.sites):
                 if site.descriptor == line:
-                    site.descriptor, site.down, site.cut, site.fell = -1, self.now, True, real
+                    site.descriptor, site.down, site.cut = -1, self.now, True
+                    self._shaken.discard(i)
         with suppress(zmq.Again):
             for _ in range(1000):
                 route, *parts = self._router.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -275,7 +270,7 @@ class Relay:
             try:
                 self._pulse()
             except (OSError, RunError) as error:  # of a disk: it is tried again
-                say("refused", f"the relay cannot go on for now: {error}", "error")
+                self._tell("refused", f"the relay cannot go on for now: {error}", "error")
 
     def _take(self, route: bytes, data: zmq.Frame, body: bytes) -> None:
         """Take a frame; whatever is wrong with it is its sender's affair alone."""
@@ -295,7 +290,7 @@ class Relay:
             if agent is not None:
                 self.sites[agent].useless += 1
         except Exception as error:  # no word of an agent ends the relay
-            say("refused", f"a frame of {agent} led to {type(error).__name__}: {error}", "error")
+            self._tell("refused", f"a frame of {agent} led to {type(error).__name__}: {error}", "error")
             if agent is not None:
                 self.sites[agent].useless += USELESS // 10
 
@@ -327,18 +322,16 @@ class Relay:
             raise BadFrame
         if self._by_key is not None and self._by_key.get(str(data.get("User-Id"))) != hello.agent:
             raise BadFrame
-        site, name = self.sites[hello.agent], self.names[hello.agent]
-        if site.route == route and site.session == hello.session:
-            return  # once a connection
-        missing = site.line.after(hello.got) if site.session == hello.session and site.session else None
+        site, name, same = self.sites[hello.agent], self.names[hello.agent], False
+        if site.session == hello.session:
+            if site.route == route:
+                return  # once a connection
+            same = bool(site.session)
+        missing = site.line.after(hello.got) if same else None
         if missing is None:
-            same = site.session == hello.session
             self._fault(f"the process of {name} has ended, or its line lost frames", hello.agent, cable=same)
-        if missing is None and site.descriptor >= 0 and site.route != route:
-            # its other process, if it is there, has no line any more
-            for message in site.line.frames(Kind.STOP, packed(Stop(3, f"another process of {name} has come"))):
-                self._pass(site, message)
-        if missing is None:
+            if site.descriptor >= 0 and site.route != route:  # its other process, if it is there, has no line any more
+                self._send(hello.agent, Kind.STOP, packed(Failed(3, f"another process of {name} has come")))
             self.sites[hello.agent] = site = Site(session=hello.session, line=Line(hello.got, hello.sent))
         site.route, site.descriptor, site.down = route, int(data.get(zmq.SRCFD)), None
         self._tell("line-up", f"the line of {name} stands", peer=hello.agent)
@@ -347,17 +340,17 @@ class Relay:
             self._pass(site, message)
         if missing is None and hello.sent:  # frames of its start are lost, or this relay knows nothing
             self._send(hello.agent, Kind.OVER, packed(Failed(3, "its line was cut for long, or the relay is new")))
-        if self.stopped is not None:
-            self._send(hello.agent, Kind.STOP, packed(self.stopped))
 
     def _obey(self, agent: int, frame: Frame, body: bytes) -> None:
         site, turns = self.sites[agent], self.turns
         if frame.kind is Kind.HERE:
             self._arrived(agent, unpacked(body, Hail))
         elif frame.kind is Kind.BYE:
-            site.left = site.finished = True
-        elif frame.kind is Kind.STOP:
-            self._ended(agent, unpacked(body, Stop))
+            site.finished = True
+        elif frame.kind is Kind.STOP:  # a fault of its own
+            stop, name, site.here = unpacked(body, Failed), self.names[agent], None
+            own = f"{name} has ended the run: its own output says why"
+            self._fault(says(name, stop.text) if stop.text else own, agent)
         elif turns is None or frame.start != bytes.fromhex(turns.start.name) or agent not in turns.members:
             site.useless += 1
             if frame.kind in (Kind.PART, Kind.SUM, Kind.SAY):  # it may not have heard
@@ -387,7 +380,7 @@ class Relay:
             self._fault(f"{self.names[agent]} has left this start", agent, cable=site.cut)
         if agent in self.strikes.out:  # it may be for this
             return
-        site.word, site.here, site.left, site.giver = hail.here, here, False, False
+        site.word, site.here, site.giver = hail.here, here, False
         self._refused.discard(agent)
         self._came = self.now
         if here.staged and self.run and here.run == self.run:
@@ -436,6 +429,8 @@ class Relay:
             if not verify(self._identities[agent], value.signature, ended):
                 raise BadFrame
             self._sign(agent, value)
+            if agent == start.giver and self._files is None:
+                self._fault(f"{self.names[agent]} gives no files of the end that it has signed", agent)
         parts = self._parts.setdefault(turn, {})
         parts[agent] = said, value
         if self.turns is not turns or not (total or len(parts) == len(turns.members)):
@@ -468,9 +463,7 @@ class Relay:
             return
         (_, whom), count = Counter((one.code, one.whom) for one in errors.values()).most_common(1)[0]
         agent, error = next(iter(errors.items()))
-        if self.terms.shared:
-            self._stop(error.code if error.code in (2, 4) else 3, error.text)
-        elif 2 * count > len(turns.members):
+        if 2 * count > len(turns.members):
             if whom is not None and whom < len(self.names):
                 self._expel(whom, next(one.text for one in errors.values() if one.whom == whom))
         else:
@@ -491,10 +484,9 @@ class Relay:
             with suppress(zmq.ZMQError):  # the line is cut: it is sent again after the next HELLO
                 self._router.send_multipart([site.route, *message], zmq.NOBLOCK, copy=len(message[1]) < 2**16)
 
-    def _tell(self, event: str, text: str, **more: Any) -> None:
-        """Say what a relay of its own has seen; where one command has started all, agents say it."""
-        if not self.terms.shared:
-            say(event, text, **more)
+    def _tell(self, event: str, text: str, level: str = "info", **more: Any) -> None:
+        if not self.terms.quiet:
+            say(event, text, level, **more)
 
     # starts
 
@@ -504,9 +496,10 @@ class Relay:
             self._form()
             return
         members, grace = turns.members, 0.5 * self.terms.heartbeat
-        down = {i: self.now - site.down for i in members if (site := self.sites[i]).down is not None}
-        for i in [i for i in down if self._shaken.get(i, 0.0) > self.sites[i].fell]:
-            del down[i]  # its line stands again: it greets when it has computed
+        down = dict[int, float]()
+        for i in members:  # of a line that stands again its agent greets when it has computed
+            if (since := self.sites[i].down) is not None and i not in self._shaken:
+                down[i] = self.now - since
         if 2 * len(down) > len(members):
             self._spare()
         worst = max(down, key=lambda i: down[i], default=-1)
@@ -515,10 +508,11 @@ class Relay:
                 f"the process or host of {self.names[worst]} has ended, or cannot be reached", worst, cable=True
             )
             return
-        if self._give_end() or self._waits_for_files(turns) or self.turns is not turns:
+        self._conclude()
+        if self._give_end() or self.turns is not turns:
             return
-        outside = [i for i, site in enumerate(self.sites) if site.here is not None and self._fits(turns, i, site.here)]
-        if outside and turns.furthest >= APART:
+        outside = [i for i, one in self._here.items() if self._fits(turns, i, one)]
+        if outside and max(turns.turn.values()) >= APART:
             self._fault(f"{', '.join(self.names[i] for i in outside)} has come back")
             self._vain = 0
             return
@@ -530,8 +524,8 @@ class Relay:
 
     def _fits(self, turns: Turns, agent: int, here: Here) -> bool:
         """Whether an agent that is no member could be one in another start."""
-        alike = (here.settings, here.network) == self._common and here.run in ("", self.run)
-        there = {agent, *turns.members}
+        member, there = turns.start.here[turns.members[0]], {agent, *turns.members}
+        alike = (here.settings, here.network) == (member.settings, member.network) and here.run in ("", self.run)
         return alike and agent not in self.strikes.out and agent in largest(there, self.strikes.cut, self.graph)
 
     def _spare(self) -> None:
@@ -542,19 +536,19 @@ class Relay:
         """Put an agent out of the run at once: there is evidence against it."""
         if agent in self.strikes.out:
             return
-        self.strikes.out[agent] = text
-        self._tell("out", f"{self.names[agent]} is out of the run: {text}", peer=agent)
+        self.strikes.out[agent], said = text, f"{self.names[agent]} is out of the run: {text}"
+        self._tell("out", said, peer=agent)
         self._dismiss(agent)
-        self._fault(f"{self.names[agent]} is out of the run: {text}", agent, struck=True)
+        self._fault(said, agent, struck=True)
         self._keep()
 
     def _dismiss(self, agent: int) -> None:
         """Tell an agent that is out why, once a session; nothing that it says is taken."""
         site = self.sites[agent]
         if not site.dismissed:
-            site.dismissed, site.here, site.left = True, None, True
+            site.dismissed, site.here = True, None
             text = f"the others go on without {self.names[agent]}: {self.strikes.out[agent]}"
-            self._send(agent, Kind.STOP, packed(Stop(3, text[:1000])))
+            self._send(agent, Kind.STOP, packed(Failed(3, text[:1000])))
 
     def _left(self, turns: Turns, agent: int, over: Failed) -> None:
         """A member has left the start: a neighbour's part was none, or it says no neighbour."""
@@ -573,7 +567,7 @@ class Relay:
         turns = self.turns
         if turns is None or (agent is not None and agent not in turns.members):
             return
-        self.turns, calm = None, cable and self.now < self._calm
+        self.turns, self.reason, calm = None, self.reason or text, cable and self.now < self._calm
         self._done_turns += turns.count
         if agent is not None and not struck and not calm:
             self.strikes.strike(agent, text, self._done_turns)
@@ -582,11 +576,8 @@ class Relay:
                 self._dismiss(agent)
         elif agent is None and not struck:
             self._vain += 1
-        if self.terms.shared:
-            self._stop(RunError.exit_code, text)
-            return
         self._forming = self._came = self.now
-        say("start-ended", text, "warning")
+        self._tell("start-ended", text, "warning")
         over = packed(Failed(RunError.exit_code, text[:1000], agent))
         for i in turns.members:
             self._send(i, Kind.OVER, over, start=bytes.fromhex(turns.start.name))
@@ -596,40 +587,42 @@ class Relay:
         """Form the next start if all are there that can be, or time is over; give the end to whoever is here."""
         if self._give_end():
             return
-        self._alike(len(self.graph) - len(self.strikes.out))
-        here = {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
         possible = {i for i in self.graph if i not in self.strikes.out}
+        self._alike(len(possible))
         if len(largest(possible, self.strikes.cut, self.graph)) < self.terms.quorum:
             reasons = [f"{self.names[i]}: {text}" for i, text in self.strikes.out.items()]
             reasons += [f"agents {i} and {j}: {text}" for (i, j), text in self.strikes.cut.items()]
             self._stop(3, f"fewer than {self.terms.quorum} agents are left: {'; '.join(reasons)}")
             return
-        run = self._named(here)
+        run, here = self._named(), self._here
+        missing = possible - here.keys()
         if not run:
             first = not any(one.run for one in here.values())
             over = first and self.now > self._came + self.terms.connect
-            if not possible <= here.keys() and not (over and possible <= here.keys() | self._refused):
+            if missing and not (over and missing <= self._refused):
                 if here and over:
-                    away = ", ".join(self.names[i] for i in sorted(possible - here.keys()))
-                    self._stop(
-                        3, f"not connected within {self.terms.connect:g} s (connection deadline): {away} has not come"
-                    )
+                    away = ", ".join(self.names[i] for i in sorted(missing))
+                    deadline = f"{self.terms.connect:g} s (connection deadline)"
+                    self._stop(3, f"not connected within {deadline}: {away} has not come")
                 return
-        elif not (self._expected & possible <= here.keys() or self.now > self._forming + self.terms.regroup):
+        elif self._expected & missing and self.now <= self._forming + self.terms.regroup:
             return
-        if len(here) < self.terms.quorum:
-            return
-        self._alike(len(here))
-        self._begin({i: one for i, one in here.items() if self.sites[i].here is not None})
+        if len(here) >= self.terms.quorum:
+            self._alike(len(here))
+            self._begin(self._here)
+
+    @property
+    def _here(self) -> dict[int, Here]:
+        """Words of the agents that would take part in the next start."""
+        return {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
 
     def _alike(self, of: int) -> None:
         """Refuse agents whose settings are not those of most of so many; all, if none are most."""
-        here = {i: site.here for i, site in enumerate(self.sites) if site.here is not None}
-        if not here:
-            return
-        given = {i: {**one.settings, "network file": one.network} for i, one in here.items()}
-        common, count = max(((one, list(given.values()).count(one)) for one in given.values()), key=lambda t: t[1])
-        if 2 * count <= of and (len(here) < of or of < self.terms.quorum):
+        given = {i: {**one.settings, "network file": one.network} for i, one in self._here.items()}
+        values = list(given.values())
+        common = max(values, key=values.count, default={})
+        count = values.count(common)
+        if 2 * count <= of and (len(given) < of or of < self.terms.quorum):
             return  # most may still come
         for i, one in given.items():
             if 2 * count <= of or one != common:
@@ -640,17 +633,17 @@ class Relay:
                 self._stop(RequestError.exit_code, f"{text}: start all agents with the same settings", [i])
                 self._refused.add(i)
 
-    def _named(self, here: dict[int, Here]) -> str:
+    def _named(self) -> str:
         """Name that most agents here give their run; others that have charged for another one are sent away."""
+        here = self._here
         run = most([one.run for one in here.values()], max(len(here), self.terms.quorum))
-        for i, one in list(here.items()):
+        for i, one in here.items():
             word, data = self._words.get((i, run), (None, b""))
             other = run and one.run not in ("", run) and one.c > NEVER
             if other or (word is not None and outdated(one, word)):
                 said = "goes on with another run than most" if other else "has an older copy of its run folder"
                 text = f"{self.names[i]} {said}: give it the newest folder of this run, and its account"
                 self._stop(2, text, [i], b"" if other else data)
-                del here[i]
         return run
 
     def _begin(self, here: Mapping[int, Here]) -> None:
@@ -676,7 +669,6 @@ class Relay:
         self.turns, self.run, self._expected = Turns(start, self.names, self.now), start.run, set(start.members)
         self._parts, self._files = {}, None
         self._words = {place: word for place, word in self._words.items() if place[1] == self.run}
-        self._common = (here[start.members[0]].settings, here[start.members[0]].network)
         self._tell("start", f"a start has {len(start.members)} members ({start.rule})", members=len(start.members))
         everything = packed(call)
         for i in start.members:
@@ -684,10 +676,11 @@ class Relay:
             self.sites[i].line.forget(2**53)
             self._send(i, Kind.START, everything)
         self.sites[start.giver].giver = True
-        self._owed = self.now if start.rule == "finish" else None
         for i, one in start.here.items():
             if one.staged and one.run == self.run and self.turns is not None:
                 self._sign(i, Signature(one.staged, one.signature))
+            elif start.rule == "finish" and not one.staged and self.turns is not None:
+                self.turns.since[i] = math.inf  # until the files are there
 
     # the end
 
@@ -699,19 +692,7 @@ class Relay:
                 self._expel(agent, "it has signed two ends of the run")
                 return
         self._signed.setdefault(said.digest, {})[agent] = said.signature
-        if self.turns is not None and agent == self.turns.start.giver:
-            self._owed = self._owed or self.now
         self._conclude()
-
-    def _waits_for_files(self, turns: Turns) -> bool:
-        """Whether the files of the end are due: members wait for them; a giver that is late has a strike."""
-        self._conclude()
-        if self._owed is None or self._files is not None:
-            return False
-        if self.now - self._owed > (self.terms.round or FIRST):
-            giver = turns.start.giver
-            self._fault(f"{self.names[giver]} gives no files of the end that it has signed", giver)
-        return True
 
     def _given(self, turns: Turns, agent: int, end: End) -> None:
         """Take the files of an end from the member that gives them in this start."""
@@ -719,7 +700,7 @@ class Relay:
         if agent != start.giver or self._files is not None:
             raise BadFrame
         self._files = end
-        turns.wait(self.now)
+        turns.since = dict.fromkeys(turns.members, self.now)
         for i in start.members if start.rule == "finish" else ():
             if not start.here[i].staged:
                 self._send(i, Kind.FILES, packed(end), start=bytes.fromhex(start.name))
@@ -734,7 +715,7 @@ class Relay:
         if own == found:
             self._end = self._make_end(self.run, self._files, self._signed[found])
         if self._end is not None:
-            say("finished", "most agents have signed the end of the run")
+            self._tell("finished", "most agents have signed the end of the run")
             self._give_end()
         elif own != found and giver in self._signed.get(own, {}):
             self._fault(f"most agents have signed another end than {self.names[giver]}, which gives its files")
@@ -758,42 +739,23 @@ class Relay:
 
     # ends of processes
 
-    def _ended(self, agent: int, stop: Stop) -> None:
-        """An agent has ended by a fault of its own."""
-        text = (
-            says(self.names[agent], stop.text)
-            if stop.text
-            else f"{self.names[agent]} has ended the run: its own output says why"
-        )
-        self.sites[agent].left, self.sites[agent].here = True, None
-        if self.terms.shared:
-            code = stop.code if stop.code in (2, 3, 4) else 3
-            self._stop(code, text, [i for i in range(len(self.sites)) if i != agent])
-        else:
-            self._fault(text, agent)
-
     def _stop(self, code: int, text: str, whom: list[int] | None = None, word: bytes = b"") -> None:
         """End the run for some agents, or all that are here; a ``word`` of theirs shows why."""
-        everybody = self.terms.shared and whom is None
-        self._tell("stopped", text, code=code)
-        for i in range(len(self.sites)) if whom is None else whom:
-            if everybody or self.sites[i].here is not None or self.terms.shared:
-                self._send(i, Kind.STOP, packed(Stop(code, text[:1000], word)))
-                self.sites[i].here, self.sites[i].dismissed = None, True  # no start waits for a process that is to end
-        if self.terms.shared:
-            self.stopped, self.turns = self.stopped or Stop(code, text[:1000]), None
+        told, self.reason = [i for i in whom or self.graph if self.sites[i].here is not None], self.reason or text
+        for i in told:
+            self._send(i, Kind.STOP, packed(Failed(code, text[:1000], word=word)))
+            self.sites[i].here, self.sites[i].dismissed = None, True  # no start waits for a process that is to end
+        if told:
+            self._tell("stopped", text, code=code)
         if whom is None:
             self._came = self.now
 
     def _gone(self, agent: int, how: str) -> None:
         """A process has ended, as its starter says."""
-        if not self.sites[agent].left:
-            text = f"the process of {self.names[agent]} {how}"
-            self.sites[agent].left = True
-            if self.turns is not None:
-                self._fault(text, agent)
-            elif self.stopped is None:
-                self._stop(RunError.exit_code, text)
+        if not self.sites[agent].finished and agent not in self.strikes.out:
+            self.strikes.out[agent] = text = f"the process of {self.names[agent]} {how}"
+            self.reason = self.reason or text
+            self._fault(text, agent, struck=True)
 
     def close(self) -> None:
         """Close the sockets; what was sent may leave within a second."""

@@ -67,11 +67,6 @@ class Turns:
         """Turns that all have behind them."""
         return min(self.turn.values())
 
-    @property
-    def furthest(self) -> int:
-        """Turns that some have behind them."""
-        return max(self.turn.values())
-
     def take(self, agent: int, turn: int, kind: Kind, to: int, now: float) -> Fault | None:
         """Take in a member's frame of a turn, which is passed on if there is no fault: its own, or another member's.
 
@@ -158,10 +153,6 @@ class Turns:
         if turn != self.turn[agent] or one is None or agent not in one.sent:
             return self.turn[agent] > turn
         return len(one.sent[agent]) == (len(self.around[agent]) if one.kinds[agent] is Kind.PART else 1)
-
-    def wait(self, now: float) -> None:
-        """Take in that members could not do their parts until now."""
-        self.since = dict.fromkeys(self.members, now)
 
     @property
     def stuck(self) -> bool:

@@ -18,9 +18,8 @@ from msgspec import Meta, Struct
 from admmnet.errors import RunError
 from admmnet.forms import ready
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.transport import NEVER
-from admmnet.transport.begun import Failed
 from admmnet.transport.hosts import Peer
+from admmnet.types import NEVER
 
 PIECE = 2**20
 """Most bytes of a body in one frame: a larger one goes in several, between which heartbeats find room."""
@@ -222,14 +221,16 @@ class Hello(Struct, frozen=True, forbid_unknown_fields=True):
     """Frames that it has sent, and got, in this session: after a cut the relay sees whether one was lost."""
 
 
-class Stop(Struct, frozen=True, forbid_unknown_fields=True):
-    """Body of STOP."""
+class Failed(Struct, frozen=True, forbid_unknown_fields=True):
+    """Body of OVER and STOP; said in place of an agent's word, its error: exit code and public text."""
 
     code: Annotated[int, Meta(ge=0, le=255)]
-    text: Annotated[str, Meta(max_length=1000)] | None = None
-    """None where the sender's own output says it."""
+    text: Annotated[str, Meta(max_length=1000)] = ""
+    """"" where the sender's own output says it."""
+    whom: Annotated[int, Meta(ge=0, lt=2**53)] | None = None
+    """An agent that has said before what cannot be."""
     word: Annotated[bytes, Meta(max_length=SIGNATURE + 1000)] = b""
-    """To an agent whose run folder is an older copy: what it has signed of the newest one."""
+    """Of STOP to an agent whose run folder is an older copy: what it has signed of the newest one."""
 
 
 class End(Struct, frozen=True, forbid_unknown_fields=True):
@@ -266,7 +267,7 @@ class Topics:
     """All topics of a run by their names."""
 
     def __init__(self, table: Mapping[str, Topic]) -> None:
-        self.table = {ERROR: Topic(Failed), END: Topic(Signature), **table}
+        self.table = {ERROR: Topic(Failed, lambda value, peer: not value.word), END: Topic(Signature), **table}
 
     def write(self, topic: str, value: Any) -> bytes:
         """Payload of a value: numbers as they are, all else as JSON."""

@@ -13,6 +13,7 @@ import pytest
 
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import Identity
+from admmnet.log import Hearer
 from admmnet.transport import World
 from admmnet.transport.hosts import Keys, Peer, make_network, read_network, read_secret, write_network, write_secret
 from admmnet.transport.zmq.meeting import Standing
@@ -101,6 +102,17 @@ def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
         relay.close()
     for ended in ends:
         assert (ended.code, ended.out) == (0, f"{len(CHECKS)} checks hold, 0 frames were dropped\n"), ended.err
+
+
+def test_a_relay_of_too_few_agents_is_silent_until_one_comes(tmp_path: Path) -> None:
+    peers, said = [Peer(i, Identity.fresh().public) for i in range(3)], list[dict[str, Any]]()
+    relay = Relay(make_network("test", [(0, 1), (1, 2)], peers, f"ipc://{tmp_path}/relay"), Terms(2), ANY)
+    relay.strikes.out |= {0: "late", 1: "late"}
+    with Hearer(said.append):
+        for _ in range(3):
+            relay.serve(0.3)
+    relay.close()
+    assert said == []
 
 
 if __name__ == "__main__":

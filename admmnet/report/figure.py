@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values = Sequence[float] | NDArray[Any]
-SUFFIXES = (".png", ".svg", ".pdf")
-REMEDY = "matplotlib is not installed; run: pip install 'admmnet[plot]'"
+SUFFIXES: Mapping[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""Endings of pictures, and what keeps the date out of a file."""
 
 INK, GREY, PALE = "#1f2933", "#52606d", "#e4e7eb"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers and dashes say the same again
@@ -42,8 +41,16 @@ FEW = 12
 """Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
 RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "svg.fonttype": "path"}
 RC |= {"font.family": "DejaVu Sans", "axes.unicode_minus": True}
-RC |= {"figure.autolayout": False, "figure.constrained_layout.use": False}
-"""Nothing random in a file, our own layout and the letters of matplotlib, whatever the user's own settings are."""
+RC |= {"figure.autolayout": False, "figure.constrained_layout.use": False, "figure.facecolor": "white"}
+RC |= {"axes.labelsize": LABEL, "axes.titlesize": LABEL, "axes.labelcolor": INK, "axes.titlecolor": INK}
+RC |= {"axes.edgecolor": GREY, "axes.linewidth": 0.6, "axes.spines.top": False, "axes.spines.right": False}
+RC |= {"axes.axisbelow": True, "grid.color": PALE, "grid.linewidth": 0.6, "lines.markersize": 4.0}
+for axis in "xtick", "ytick":
+    RC |= {f"{axis}.color": INK, f"{axis}.labelcolor": INK, f"{axis}.labelsize": TICK}
+    RC |= {f"{axis}.major.size": 2.5, f"{axis}.major.width": 0.6, f"{axis}.minor.size": 1.5, f"{axis}.minor.width": 0.4}
+RC |= {"legend.fontsize": TICK, "legend.title_fontsize": LABEL, "legend.labelcolor": INK, "legend.frameon": False}
+RC |= {"legend.handlelength": 2.4, "legend.columnspacing": 1.2, "legend.borderaxespad": 0.2, "legend.labelspacing": 0.3}
+"""Our style, the letters of matplotlib and nothing random in a file, whatever the user's own settings are."""
 
 
 @dataclass(frozen=True)
@@ -64,32 +71,20 @@ class Look:
             "linestyle": DASHES[self.dash],
             "linewidth": self.width,
             "marker": self.marker,
-            "markersize": 4.0,
             "markerfacecolor": "white" if hollow else self.colour,
         }
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
-    """What lies between two lines; a label of its own stands in the legend."""
-
-    low: Values
-    high: Values
-    colour: str
-    label: str = ""
-    alpha: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
 class Curve:
-    """Values over x, with their standard deviations or bands around them."""
+    """Values over x, with their standard deviations, or with bands: two lines, and how what lies between is drawn."""
 
     label: str
     look: Look
     x: Values
     y: Values
     spread: Values | None = None
-    bands: tuple[Band, ...] = ()
+    bands: tuple[tuple[Values, Values, dict[str, Any]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,7 @@ class Panel:
     """One pair of axes.
 
     ``ticks`` are marks on the x axis, none for automatic ones. ``ylim`` bounds the y axis. ``whole``: the horizontal
-    axis counts. ``paint`` draws all but the curves.
+    axis counts. ``paint`` draws all of it, frame included, in place of the rest.
     """
 
     title: str
@@ -131,21 +126,16 @@ class Picture:
     """
 
     title: str
-    panels: tuple[tuple[Panel, ...], ...]
+    panels: Sequence[Sequence[Panel]] = ()
     note: str = ""
     height: float = 2.35
     width: float | None = None
 
 
-def installed() -> bool:
-    """Whether pictures can be drawn here."""
-    return find_spec("matplotlib") is not None
-
-
 def check_file(path: Path, made: Path | None = None) -> None:
     """Refuse a file that no picture can be: by its ending, without matplotlib, or without a folder that will be."""
-    if not installed():
-        raise RequestError(f"drawing needs matplotlib: {REMEDY}")
+    with style():
+        pass
     if path.suffix.lower() not in SUFFIXES:
         raise RequestError(f"{path}: a picture ends in {', '.join(SUFFIXES)}, got {path.suffix!r}")
     if path.parent != made and not path.parent.is_dir():
@@ -161,7 +151,7 @@ def style() -> Iterator[None]:
     try:
         from matplotlib import rc_context
     except ImportError:
-        raise RequestError(f"drawing needs matplotlib: {REMEDY}") from None
+        raise RequestError("matplotlib is not installed; run: pip install 'admmnet[plot]'") from None
     with warnings.catch_warnings(), rc_context(RC):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
@@ -173,23 +163,20 @@ def save(path: Path, picture: Picture | Figure, *, dpi: int = 200) -> None:
     RequestError if it cannot be written.
     """
     figure: Any = draw(picture) if isinstance(picture, Picture) else picture
-    dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
         with style():
-            figure.savefig(path, dpi=dpi, metadata=dateless[path.suffix.lower()])
+            figure.savefig(path, dpi=dpi, metadata=SUFFIXES[path.suffix.lower()])
     except OSError as error:
         raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def drawn(picture: Picture, *files: Path, dpi: int = 200) -> str | None:
     """``save`` a picture beside figures that are worth having without it; if it could not be, the reason."""
-    if not installed():
-        return f"no picture was drawn: {REMEDY}, and make the same call again: what is finished is not repeated"
     try:
         for path in files:
             save(path, picture, dpi=dpi)
     except AdmmnetError as error:
-        return f"no picture was drawn: {error}"
+        return f"no picture was drawn: {error}; make the same call again then: what is finished is not repeated"
     return None
 
 
@@ -203,7 +190,7 @@ def draw(picture: Picture) -> Figure:
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
     title = _wrapped(picture.title, width, 1.1 * LABEL + 1)
     note = _wrapped(picture.note, width, LABEL)
-    figure: Any = Figure(figsize=(width, rows * picture.height), facecolor="white", layout="constrained")
+    figure: Any = Figure(figsize=(width, rows * picture.height), layout="constrained")
     FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
     grid = figure.add_gridspec(rows, columns)
     for row, own in enumerate(picture.panels):
@@ -226,15 +213,7 @@ def draw(picture: Picture) -> Figure:
             ncols=across,
             loc="outside lower left",
             title=note,
-            title_fontsize=LABEL,
             alignment="left",
-            fontsize=TICK,
-            frameon=False,
-            handlelength=2.4,
-            columnspacing=1.2,
-            borderaxespad=0.2,
-            labelspacing=0.3,
-            labelcolor=INK,
         )
         legend.get_title().set_color(GREY)
     elif note:
@@ -253,6 +232,11 @@ def _wrapped(words: str, room: float, size: float) -> str:
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
+    from matplotlib import ticker
+
+    if panel.paint is not None:
+        panel.paint(axes)
+        return
     if panel.xlog:
         axes.set_xscale("log")
     if panel.ylog:
@@ -263,39 +247,8 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     for rule in panel.rules:
         look = {"color": rule.colour, "linestyle": DASHES[rule.dash], "label": rule.label}
         axes.axhline(rule.value, zorder=1, linewidth=1.0, **look)
-    if panel.paint is not None:
-        panel.paint(axes)
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
-    if axes.axison:
-        _frame(axes, panel)
-
-
-def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> None:
-    x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
-    few, colour = len(x) <= FEW, curve.look.colour
-    for band in curve.bands:
-        look = {"color": band.colour, "alpha": band.alpha, "label": band.label}
-        axes.fill_between(x, band.low, band.high, linewidth=0, zorder=1, **look)
-    every = max(1, len(x) // 5)  # markers of different curves stand at different places
-    marks = None if few else list(range(number * every // curves, len(x), every))
-    axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
-    if curve.spread is None or not any(curve.spread):
-        return
-    spread = np.asarray(curve.spread, dtype=float)
-    low, high = y - spread, y + spread
-    if ylog:  # a bar through zero has no lower end there
-        low = np.maximum(low, y / 3.0)
-    if few:
-        bars = np.maximum([y - low, high - y], 0.0)
-        axes.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2)
-    else:
-        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)
-
-
-def _frame(axes: Any, panel: Panel) -> None:
-    from matplotlib import ticker
-
     plain = ticker.FuncFormatter(lambda value, _: count(round(value)) if value == round(value) else number(value))
     if panel.ticks:
         axes.xaxis.set_major_locator(ticker.FixedLocator(panel.ticks))
@@ -319,15 +272,27 @@ def _frame(axes: Any, panel: Panel) -> None:
         axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, min_n_ticks=1))
     room = axes.figure.get_size_inches()[0] / axes.get_gridspec().ncols - 0.6
     title = "\n".join(_wrapped(line, room, LABEL) for line in panel.title.split("\n"))
-    axes.set_title(title, color=INK, fontsize=LABEL)
-    axes.set_xlabel(panel.xlabel, color=INK, fontsize=LABEL)
-    axes.set_ylabel(panel.ylabel, color=INK, fontsize=LABEL)
-    axes.tick_params(which="both", colors=INK, labelsize=TICK, length=2.5, width=0.6, pad=2)
-    axes.tick_params(which="minor", length=1.5, width=0.4)
-    if panel.paint is None:
-        axes.grid(axis="both" if panel.ticks else "y", color=PALE, linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(GREY)
-        spine.set_linewidth(0.6)
+    axes.set(title=title, xlabel=panel.xlabel, ylabel=panel.ylabel)
+    axes.tick_params(which="both", pad=2)
+    axes.grid(axis="both" if panel.ticks else "y")
+
+
+def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> None:
+    x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
+    few, colour = len(x) <= FEW, curve.look.colour
+    for lower, upper, look in curve.bands:
+        axes.fill_between(x, lower, upper, linewidth=0, zorder=1, **look)
+    every = max(1, len(x) // 5)  # markers of different curves stand at different places
+    marks = None if few else list(range(number * every // curves, len(x), every))
+    axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
+    if curve.spread is None or not any(curve.spread):
+        return
+    spread = np.asarray(curve.spread, dtype=float)
+    low, high = y - spread, y + spread
+    if ylog:  # a bar through zero has no lower end there
+        low = np.maximum(low, y / 3.0)
+    if few:
+        bars = np.maximum([y - low, high - y], 0.0)
+        axes.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2)
+    else:
+        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)

@@ -8,8 +8,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, partial, reduce
-from importlib.resources import files
+from functools import partial, reduce
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +22,7 @@ from admmnet.record.format import NONE, count, epsilon, number, parameters, seco
 from admmnet.record.forms import AgentEntry
 from admmnet.record.reader import look_at, verdict_of
 from admmnet.record.verdict import figures
-from admmnet.report.columns import ColumnStyle, Row, cell, column_of
+from admmnet.report.columns import cell, column_of
 from admmnet.report.figure import style
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import (
@@ -40,8 +39,6 @@ from admmnet.report.series import (
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-
     from admmnet.privacy.ledger.audit import VerifiedLedger
 
 LINES = 5_000
@@ -75,12 +72,13 @@ def make_report(paths: Sequence[Path]) -> Report:
     RequestError if the extra ``plot`` is missing, there is no run, one is named twice, is no run folder, or cannot be
     read.
     """
-    page = _template()
+    with style():  # matplotlib, which draws the pictures
+        try:
+            from jinja2 import Environment, StrictUndefined
+        except ImportError:
+            raise RequestError("a report needs jinja2, run: pip install 'admmnet[plot]'") from None
     if not paths:
         raise RequestError("a report needs a run folder: name one or more")
-    for path, times in Counter(path.resolve() for path in paths).items():
-        if times > 1:
-            raise RequestError(f"{path} is named twice: name every run once")
     names = folder_names(paths)
     found = [(name, look_at(path)) for name, path in zip(names, paths, strict=True)]
     faults = tuple(fault for _, run in found for fault in run.faults)
@@ -88,23 +86,13 @@ def make_report(paths: Sequence[Path]) -> Report:
     title = f"Comparison of {len(found)} runs"
     if len(found) == 1:
         title = runs[0]["title"] if runs else names[0]
-    css = files("admmnet.report").joinpath("page.css").read_text(encoding="utf-8")
-    shown = {"title": title, "runs": runs, "faults": faults, "several": len(found), "version": __version__}
-    shown |= {"css": css, "policy": base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()}
-    return Report(page.render(shown, versus=_versus(runs) if len(runs) > 1 else None), faults)
-
-
-@cache
-def _template() -> Template:
-    """Template of the page, in which every value is escaped; RequestError without the extra ``plot``."""
-    with style():  # matplotlib, which draws the pictures
-        try:
-            from jinja2 import Environment, StrictUndefined
-        except ImportError:
-            raise RequestError("a report needs jinja2, run: pip install 'admmnet[plot]'") from None
+    css, page = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "html.j2"))
     env = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     env.filters |= {"count": count, "epsilon": epsilon, "number": number, "percent": format.percent}
-    return env.from_string(files("admmnet.report").joinpath("page.html.j2").read_text(encoding="utf-8"))
+    shown = {"title": title, "runs": runs, "faults": faults, "several": len(found), "version": __version__}
+    shown |= {"css": css, "policy": base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()}
+    html = env.from_string(page).render(shown, versus=_versus(runs) if len(runs) > 1 else None)
+    return Report(html, faults)
 
 
 def _said(summary: Any, *keys: str) -> Any:
@@ -117,32 +105,32 @@ def _facts(name: str, run: RunSeries, lines: int) -> dict[str, Any]:
     summary, verdict, settings = run.summary, verdict_of(run), read_toml(run.path / "config.toml")
     entries = {} if summary is None else {one.agent: one for one in summary.per_agent}
     parts = joining(entries.values())
-    agents = [
+    agents: list[dict[str, Any]] = [
         _agent(ledger, entries.get(ledger.header["agent"]), parts, run.metric) | {"account": ledger, "file": file}
         for file, ledger in run.ledgers.items()
     ]
+    rows = [agent["shown"] for agent in agents]
+    styles = {name: column_of(name, rows) for name in rows[0] if any(row[name] is not None for row in rows)}
     for agent in agents:  # as many ledgers as there is room for
-        rows = list(_rows(agent["account"])) if lines > 0 else None
-        agent["rows"] = rows if rows is not None and len(rows) <= lines else None
-        lines -= len(rows or ())
+        charged = list(_rows(agent["account"])) if lines > 0 else None
+        agent["rows"] = charged if charged is not None and len(charged) <= lines else None
+        lines -= len(charged or ())
     mechanisms = {event.mechanism for ledger in run.ledgers.values() for _, event, _ in ledger.events}
     proven, delta = verdict.privacy.epsilon_proven, verdict.privacy.delta
     return {
         "name": name,
         "title": heading(run),
         "verdict": verdict,
-        "privacy": verdict.privacy,
         "certainty": None if proven is None or delta is None else certainty(proven, delta),
         "odds": math.exp(min(20.0, proven or 0.0)),
         "said": partial(_said, summary),
         "series": run,
-        "header": run.header,
         "settings": {
             table: {key: _setting(value) for key, value in own.items()} for table, own in settings.items() if own
         },
         "cards": list(_cards(run)),
         "pairs": _pairs(run, settings),
-        "columns": _columns([agent["shown"] for agent in agents]),
+        "columns": [(name, style, [cell(style, row[name]) for row in rows]) for name, style in styles.items()],
         "agents": agents,
         "torn": sum(ledger.torn for ledger in run.ledgers.values()),
         "away": [f"agent {i} in {' and '.join(ranges)}" for i, ranges in (_said(summary, "away") or {}).items()],
@@ -192,12 +180,6 @@ def _agent(
     return {"digest": ledger.sha256, "agent": header["agent"], "shown": shown}
 
 
-def _columns(rows: Sequence[Row]) -> list[tuple[str, ColumnStyle, list[str]]]:
-    """Names, styles and cells of the columns in which any agent has a figure."""
-    styles = {name: column_of(name, rows) for name in rows[0] if any(row[name] is not None for row in rows)}
-    return [(name, style, [cell(style, row[name]) for row in rows]) for name, style in styles.items()]
-
-
 def _rows(account: VerifiedLedger) -> Iterator[tuple[str, list[tuple[int, str, str]], tuple[str, str, str], str]]:
     """Rounds, charges, (their rho, total rho, epsilon spent), published epsilon; equal rounds in a row share one."""
 
@@ -205,14 +187,10 @@ def _rows(account: VerifiedLedger) -> Iterator[tuple[str, list[tuple[int, str, s
         return Counter((e.mechanism, parameters(line["parameters"]), line["rho"]) for _, e, line in events)
 
     rounds = [(k, list(own)) for k, own in groupby(account.events, lambda event: event[0])]
-    starts = [
-        k
-        for k, (round_, own) in enumerate(rounds)
-        if not k or rounds[k - 1][0] + 1 != round_ or charged(rounds[k - 1][1]) != charged(own)
-    ]
-    for start, end in zip(starts, [*starts[1:], len(rounds)], strict=True):
-        kinds, times = charged(rounds[start][1]), end - start
-        first, (last, own) = rounds[start][0], rounds[end - 1]
+    # of rounds that follow each other, the number less the place is the same
+    for (_, kinds), found in groupby(enumerate(rounds), lambda one: (one[1][0] - one[0], charged(one[1][1]))):
+        alike = [own for _, own in found]
+        (first, _), (last, own), times = alike[0], alike[-1], len(alike)
         rho = None if any(cost is None for *_, cost in kinds) else times * sum(k[2] * n for k, n in kinds.items())
         total = own[-1][2]["total"]
         yield (
@@ -303,9 +281,9 @@ def _versus(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "figures": {name: values for name, values in figures.items() if {*values} != {NONE}},
         "settings": {name: values for name, values in settings.items() if len({*values}) > 1},
-        "adjacencies": len({run["header"]["adjacency"] for run in private}),
-        "deltas": len({run["privacy"].delta for run in private}),
-        "accountants": len({run["privacy"].accountant for run in private}),
+        "adjacencies": len({run["series"].header["adjacency"] for run in private}),
+        "deltas": len({run["verdict"].privacy.delta for run in private}),
+        "accountants": len({run["verdict"].privacy.accountant for run in private}),
         "data": len({(run["series"].metric, str(run["said"]("data"))) for run in runs if run["digest"]}),
         "picture": _picture(*(run["series"] for run in runs)),
     }
@@ -313,14 +291,14 @@ def _versus(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _column(run: Mapping[str, Any]) -> dict[str, str]:
     """Figures of a run by their names."""
-    privacy, private = run["privacy"], run["series"].private
+    privacy, series = run["verdict"].privacy, run["series"]
     own = {
         "Mode": run["verdict"].mode.line(),
         "Run": run["title"],
-        "Epsilon proven": epsilon(privacy.epsilon_proven) if private else "no privacy",
+        "Epsilon proven": epsilon(privacy.epsilon_proven) if series.private else "no privacy",
         "Epsilon claimed (paper)": epsilon(privacy.epsilon_target if privacy.accountant == "published" else None),
         "Delta": epsilon(privacy.delta),
         "Epsilon spent so far": epsilon(privacy.epsilon_spent),
-        "Relation": run["header"]["adjacency"] if private else NONE,
+        "Relation": series.header["adjacency"] if series.private else NONE,
     }
     return {**own, **{label: value for label, value, *_ in run["cards"]}, **run["pairs"]}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from admmnet.errors import CheckFailed
+from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.record.folder import PUBLIC_COLUMNS
 from admmnet.record.forms import AgentEntry, Summary
@@ -116,7 +117,7 @@ def curves(run: Run) -> RunSeries:
     """
     ledgers = list(run.ledgers.values())
     size = len(ledgers) if run.part is None else run.part.agents
-    counted, figures = _metrics(run.path / "metrics.csv", size)
+    counted, figures = metrics(run.path, size)
     rounds = np.array(sorted({*counted.tolist(), *(at for own in ledgers for at, _, _ in own.events)}), dtype=np.int64)
     if len(rounds) and ledgers[0].header["neighbours"]:  # a baseline's epochs are many
         rounds = np.arange(rounds[-1] + 1)
@@ -130,11 +131,7 @@ def curves(run: Run) -> RunSeries:
         if budget is not None:
             targets[agent], spent[:, :, agent] = budget, _odometers(ledger, rounds)
     return RunSeries(
-        run.path,
-        run.ledgers,
-        run.summary,
-        run.part,
-        run.faults,
+        *(getattr(run, own.name) for own in fields(Run)),
         rounds=rounds,
         network={name: values[:, 0] for name, values in figures.items()},
         agents={name: values[:, 1:] for name, values in figures.items()},
@@ -145,8 +142,9 @@ def curves(run: Run) -> RunSeries:
     )
 
 
-def _metrics(path: Path, size: int) -> tuple[NDArray[np.int64], dict[str, Floats]]:
-    """Rounds (T,) that are whole, and figures by name, (T, 1 + N) with the network first."""
+def metrics(run: Path, size: int) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+    """Rounds (T,) of metrics.csv that are whole, and figures by name, (T, 1 + N) with the network first."""
+    path = run / "metrics.csv"
     try:
         head, *lines = (path.read_text(encoding="utf-8") if path.exists() else "").split("\n")[:-1] or [""]
         names = tuple(head.split(",")) if head else PUBLIC_COLUMNS
@@ -179,7 +177,10 @@ def _odometers(ledger: VerifiedLedger, rounds: NDArray[np.int64]) -> Floats:
 
 
 def folder_names(paths: Sequence[Path]) -> list[str]:
-    """Names of folders; of several with the same name, their paths."""
+    """Names of folders; of several with the same name, their paths. RequestError if one is named twice."""
+    for path, times in Counter(path.resolve() for path in paths).items():
+        if times > 1:
+            raise RequestError(f"{path} is named twice: name every run once")
     names = [path.resolve().name for path in paths]
     return [str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)]
 

@@ -18,9 +18,6 @@ from admmnet.record.verdict import verdict_on
 from admmnet.report.columns import FEW, Row, explained, marks_in, print_table
 from admmnet.report.series import gate_line, joining, no_better_than, one_class, yardsticks
 
-NO_TEST = "test error: none, there are no test records"
-SAME = "the final model, the same at all agents"
-
 
 def run_text(summary: Mapping[str, Any], folder: Path) -> str:
     """Return the closing table as text, notes included."""
@@ -80,7 +77,8 @@ def _network(summary: Summary) -> Sections:
     }
     where = f"{summary.agents} agents, {summary.topology}" if summary.topology else "one holder"
     each = f"{error(missed.mean, metric)} +- {error(missed.std, metric)} over agents"
-    lines = _error(summary, f"the consensus (the agents' average vector), {each}" if missed.std else SAME)
+    same = "the final model, the same at all agents"
+    lines = _error(summary, f"the consensus (the agents' average vector), {each}" if missed.std else same)
     if (gate := gate_line(summary)) is not None:
         lines.append(f"gate:       {gate}")
     rows += [{"agent": "..."}] * (len(entries) > FEW)
@@ -124,7 +122,7 @@ def _error(summary: Summary, whose: str) -> list[str]:
     """The test figure, what goes with it, and whether it is worth anything."""
     found, metric = summary.test_error, summary.metric
     if not summary.data.test:
-        return [NO_TEST]
+        return ["test error: none, there are no test records"]
     shown = f"{error(found.consensus, metric)} of {whose}"
     if metric == "error":
         macro = "" if found.macro is None else f"; macro {percent(found.macro)} (mean over the classes)"

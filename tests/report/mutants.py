@@ -1,6 +1,6 @@
 """Mistakes of reports and pictures that the tests beside this file must see (tests/mutate.py)."""
 
-PAGE, PANELS, PLOT, SERIES = (f"report/{name}.py" for name in ("page", "panels", "run_plot", "series"))
+PAGE, PLOT, SERIES = (f"report/{name}.py" for name in ("page", "run_plot", "series"))
 SPOKE = "(made[known] == run.rounds[known, None] + 1).all()"
 MUTANTS = {
     "a charge counts a round late": (SERIES, 'rounds, side="right")', 'rounds, side="left")'),
@@ -13,9 +13,13 @@ MUTANTS = {
     "equal rounds count once": (PAGE, "[(times * n, mechanism, words)", "[(n, mechanism, words)"),
     "certainty by twice the delta": (PAGE, "1.0 + delta * tail", "1.0 + 2.0 * delta * tail"),
     "a loose delta goes unsaid": (PAGE, 'is_loose(delta, one["shown"]["records"], own)', "is_loose(delta, 1, own)"),
-    "deltas that differ go unsaid": (PAGE, 'len({run["privacy"].delta', 'len({run["privacy"].accountant'),
-    "the least epsilon is drawn": (PANELS, "(spent.max(axis=1), spent)", "(spent.min(axis=1), spent)"),
-    "an outlier is left out of the band": (PANELS, "(0, 25, 75, 100)", "(5, 25, 75, 95)"),
-    "errors a hundredth": (PANELS, "100.0 if name == run.metric", "1.0 if name == run.metric"),
+    "deltas that differ go unsaid": (
+        PAGE,
+        'len({run["verdict"].privacy.delta',
+        'len({run["verdict"].privacy.accountant',
+    ),
+    "the least epsilon is drawn": (PLOT, "line = each.max(axis=1)", "line = each.min(axis=1)"),
+    "an outlier is left out of the band": (PLOT, "(0, 25, 75, 100)", "(5, 25, 75, 95)"),
+    "errors a hundredth": (PLOT, "100.0 if name == run.metric", "1.0 if name == run.metric"),
     "silent agents spoke": (PLOT, SPOKE, SPOKE.replace("==", "<=")),
 }

@@ -163,7 +163,6 @@ def test_runs_that_ended_early_refused_agents_accounts_and_masked_sums(private: 
 def test_without_the_extra_it_names_the_command(
     module: str, seeded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    page._template.cache_clear()
     monkeypatch.setitem(sys.modules, module, None)
     out = tmp_path / "report.html"
     assert run_command_line(["report", str(seeded), "-o", str(out)]) == 2

@@ -14,8 +14,7 @@ from admmnet.cli.watch import plot
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, save
-from admmnet.report.panels import PANELS, available, graph_panel, panel
-from admmnet.report.run_plot import plot_graph, plot_run
+from admmnet.report.run_plot import PANELS, available, graph_panel, panel, plot_graph, plot_run
 from admmnet.report.series import folder_names, heading, read_series
 from tests.report_pages import words_in
 from tests.run_folders import unfinished
@@ -86,7 +85,7 @@ def test_equal_runs_and_graphs_give_equal_files(suffix: str, folders: dict[str, 
     first, second, title = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}", "\u540d $\\frac{$ \ud800 \x00 </svg>"
     for show in (
         lambda path: plot_run(folders["published"], panels=["error", "graph"], title=title, file=path),
-        lambda path: plot_graph(load_topology("ring:5"), path),
+        lambda path: plot_graph(load_topology("ring:5"), path, title=title),
     ):
         show(first)
         show(second)
@@ -146,8 +145,8 @@ def test_the_graph_is_coloured_by_epsilon_in_every_shape(folders: dict[str, Path
     assert nodes.get_array().tolist() == run.epsilon_spent[-1].tolist()
     assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4"]
     for graph in map(load_topology, ("path:2", "complete:5", "star:61")):
-        plot_graph(graph, tmp_path / "graph.svg")
-        assert f"{len(graph)} agents" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+        plot_graph(graph, tmp_path / "graph.svg", title="a graph")
+        assert "a graph" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
         edges, nodes = draw(Picture("", ((graph_panel(graph),),))).axes[0].collections
         assert len(edges.get_paths()) == graph.number_of_edges()
         assert len(np.unique(np.asarray(nodes.get_offsets()).round(6), axis=0)) == len(graph)
@@ -176,13 +175,13 @@ def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path, mo
         ("'graph'", (seeded, private), {"panels": ["graph"]}),
         ("--panels loss", (private,), {"panels": ["loss"]}),
         ("'wide'", (seeded,), {"width": "wide"}),
-        ("2 times", (seeded, private, seeded), {}),
+        ("named twice", (seeded, private, seeded), {}),
     ]
     for message, runs, options in cases:
         with pytest.raises(RequestError, match=message):
             plot_run(*runs, **options)
     with pytest.raises(RequestError, match="151 agents are too many to draw, the limit is 150"):
-        plot_graph(load_topology("ring:151"), tmp_path / "ring.png")
+        plot_graph(load_topology("ring:151"), tmp_path / "ring.png", title="")
     drawn = plot_run(unfinished(seeded, tmp_path / "died", rounds=0, agents=5))
     assert [axes.get_ylabel() for axes in drawn.axes[:1]] == ["epsilon spent"]  # its charges are there
     assert not list(tmp_path.glob("*.*"))

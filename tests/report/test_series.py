@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.report.page import make_report
-from admmnet.report.panels import panel
+from admmnet.report.run_plot import panel
 from admmnet.report.series import joining, read_series
 from tests.people_runs import rows, seal
 from tests.run_folders import ROUNDS, made, part_of, unfinished

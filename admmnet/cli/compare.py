@@ -184,7 +184,7 @@ def _row(line: Mapping[str, Any], metric: str) -> Row:
 
 def _tuned(choice: Mapping[str, Any], metric: str) -> Row:
     return {
-        "method": Entry(choice["algorithm"], choice["method"], choice["accountant"]).text,
+        "method": str(Entry(choice["algorithm"], choice["method"], choice["accountant"])),
         "epsilon": choice["epsilon"],
         "split": choice["data_seed"],
         "chosen": said(tuple(choice["chosen"].items())).replace(",", ", "),
@@ -214,11 +214,10 @@ def reproduce(executor: Any, /, jobs: int | None, **asked: Any) -> None:
     stand-ins, named in titles and text; those that are there count as public. The same call goes on where an earlier
     one stopped.
     """
-    from admmnet.papers import Request
     from admmnet.papers import reproduce as make
 
     with Progress("finished runs") as progress:
-        made = make(Request(**asked), jobs=jobs, watch=progress, executor=executor)
+        made = make(**asked, jobs=jobs, watch=progress, executor=executor)
     if made.undrawn is not None:
         notes(made.undrawn)
     if not talks():

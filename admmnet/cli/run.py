@@ -135,7 +135,8 @@ class Progress(Watch):
         if not self._shown:
             return
         if self._drawn is not None:
-            self._drawn.update(self._task, completed=self._done, words=", ".join(filter(None, words)))
+            own = {"words": ", ".join(filter(None, words))} if words else {}
+            self._drawn.update(self._task, completed=self._done, **own)
             return
         now = time.monotonic()
         if now < self._due or self._done >= self._total:

@@ -24,7 +24,7 @@ class Watch:
         """Another step of the phase has ended."""
 
     def waiting(self) -> None:
-        """No step has ended for a while."""
+        """Work goes on."""
 
     def first(self, seconds: float, memory: int) -> None:
         """The first step took so many seconds, in a process of at most so many bytes until then."""

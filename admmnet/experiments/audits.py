@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,8 +29,6 @@ FILE, TRIALS = "audit.json", "trials"
 PART = 250
 """Trials of one task: a call that was ended has lost no more than these."""
 WORLDS: tuple[World, World] = (0, 1)
-
-
 Runs = MethodTrials | StepTrials
 
 
@@ -65,10 +64,9 @@ def run_audit(
     ``name`` is NAME[:METHOD[:ACCOUNTANT]], with its ``settings``. The same call goes on with the folder ``out``, also
     with more ``trials``, which are those in each world; ``seed`` is of all trials. ``confidence`` is that of either
     bound. ``canary`` is what stands in its place in world 0, by default what the proof is about; the agent has so many
-    ``records``. What comes out does not depend on ``jobs``, the number of processes (by default as many as there are
-    processors). With more than one, a script must call this under ``if __name__ == "__main__"``. ``watch`` is told of
-    progress. Returned are the figures that ``audit.json`` has: those of ``Audit``, the relation of the proven one, what
-    was asked for.
+    ``records``. ``jobs``, ``watch`` and ``executor`` are as in ``compare``, and change nothing of what comes out.
+    Returned are the figures that ``audit.json`` has: those of ``Audit``, the relation of the proven one, what was asked
+    for.
 
     Raises
     ------
@@ -91,8 +89,8 @@ def run_audit(
         begin(folder / FILE, lambda about: refuse_others(folder, about["settings"], words))
         about = {"admmnet": __version__, "settings": words, "result": None}
         write_whole({folder / FILE: (json.dumps(about, indent=2) + "\n").encode()})
-        both = _all(pool, folder, asked, seed, trials)
-        audit = judge(runs.name, runs.reading, *both, float(runs.config.delta), confidence)
+        first, second = _all(pool, folder / TRIALS, asked, seed, trials)
+        audit = judge(runs.name, runs.reading, first, second, float(runs.config.delta), confidence)
         best = max(audit.lower, audit.lower_gaussian or 0.0)
         result = asdict(audit) | {
             "name": name,
@@ -119,17 +117,11 @@ def runs_of(name: str, settings: Mapping[str, Any], canary: Canary | None, recor
     return kind(entry.algorithm, tuple(sorted((dict(settings) | forms).items())), canary, records)
 
 
-def _all(pool: Pool, folder: Path, runs: Runs, seed: int, trials: int) -> tuple[Drawn, Drawn]:
+def _all(pool: Pool, folder: Path, runs: Runs, seed: int, trials: int) -> list[Drawn]:
     calls = {}
-    for first in range(0, trials, PART):
+    for first, world in product(range(0, trials, PART), WORLDS):
         count = min(PART, trials - first)
-        for world in WORLDS:
-            words = f"world {world}, trials {first} to {first + count - 1}"
-            calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (runs, seed, world, first, count))
-    found = pool.answers_in(folder / TRIALS, "trials", calls)
-
-    def joined(world: World) -> Drawn:
-        parts = [part for name, part in found.items() if name.startswith(f"{world}-")]
-        return Drawn.joined([Drawn(np.array(part["scores"]), part["proven"], part["published"]) for part in parts])
-
-    return joined(0), joined(1)
+        words = f"world {world}, trials {first} to {first + count - 1}"
+        calls[f"{world}-{first}-{count}"] = Call(words, trials_of, (runs, seed, world, first, count))
+    parts = [Drawn(**own | {"scores": np.array(own["scores"])}) for own in pool.answers_in(folder, calls).values()]
+    return [Drawn.joined(parts[world :: len(WORLDS)]) for world in WORLDS]

@@ -14,6 +14,7 @@ import numpy as np
 from admmnet.errors import AdmmnetError, counted
 from admmnet.experiments.grid import Cell
 from admmnet.experiments.parsing import Entry
+from admmnet.record.format import parameter
 from admmnet.report.figure import COLOURS, MARKERS, Curve, Look, Panel, Picture, Rule
 from admmnet.types import Vector
 
@@ -70,6 +71,12 @@ def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
     return {name: said.get(name) for name in COLUMNS}
 
 
+def guess(summary: dict[str, Any]) -> Any:
+    """Test figure of a run's one fixed prediction, the larger class or the mean."""
+    held = summary["references"]
+    return held.get("larger_class", held.get("mean"))
+
+
 def over(rows: Sequence[Row], name: str, kind: Callable[[list[float]], float] = fmean) -> float | None:
     """Mean of a column, or another figure of it, None where any value is undefined."""
     values = [row[name] for row in rows]
@@ -78,7 +85,7 @@ def over(rows: Sequence[Row], name: str, kind: Callable[[list[float]], float] = 
 
 def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> dict[str, Any]:
     """A method at an epsilon, over its finished runs in the order of their seeds; ``spread`` needs two."""
-    found = {"name": entry.text, **asdict(entry), "epsilon": epsilon, "seeds": len(rows)}
+    found = {"name": str(entry), **asdict(entry), "epsilon": epsilon, "seeds": len(rows)}
     found |= {name: over(rows, name, max) for name in ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")}
     found |= {name: over(rows, name) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
     found |= {name: rows[0][name] for name in ("colluders", "adjacency")}
@@ -112,9 +119,12 @@ def curve(label: str, look: Look, found: Mapping[Any, Any], factor: float = 1.0)
 
 
 def curves(
-    rows: list[Row], column: str, looks: Mapping[Any, tuple[str, Look]], x: str, y: str, factor: float = 1.0
+    rows: list[Row], column: str, looks: Mapping[Any, tuple[str, Look]] | str, x: str, y: str, factor: float = 1.0
 ) -> tuple[Curve, ...]:
-    """Return y over x for each value of a column that has rows, under its label and with its look."""
+    """Return y over x for each value of a column that has rows, with its label and look, or by the column's symbol."""
+    if isinstance(looks, str):
+        own = zip(distinct(rows, column), map(Look, COLOURS, MARKERS), strict=False)
+        looks = {value: (f"{looks} = {parameter(value)}", look) for value, look in own}
     found = ((looks[value], by(pick(rows, **{column: value}), x, y)) for value in looks)
     return tuple(curve(label, look, own, factor) for (label, look), own in found if own)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import product
@@ -21,6 +21,7 @@ from admmnet.experiments.parsing import (
     Values,
     having,
     listed,
+    name_of,
     named_once,
     parse_entry,
     parse_epsilons,
@@ -59,16 +60,18 @@ class Comparison:
 
 
 class Case(NamedTuple):
-    """What settings are chosen for: a method at an epsilon, on one split of the data."""
+    """What settings are chosen for: a method at an epsilon, on one split of the data, of several with ``resplit``."""
 
     entry: Entry
     epsilon: float | None
     data_seed: int
+    resplit: bool = False
 
     @property
     def words(self) -> str:
         """How messages call it."""
-        return self.entry.text if self.epsilon is None else f"{self.entry.text} at epsilon {short(self.epsilon)}"
+        at = "" if self.epsilon is None else f" at epsilon {short(self.epsilon)}"
+        return f"{self.entry}{at}{f' on split {self.data_seed}' if self.resplit else ''}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,6 @@ class Cell:
     seed: int
     values: Values = ()
     trial: bool = False
-    resplit: bool = False
 
     @property
     def words(self) -> str:
@@ -90,12 +92,12 @@ class Cell:
     @property
     def folder(self) -> str:
         """Run folder, below the comparison's."""
-        entry, epsilon, split = self.case
+        entry, epsilon, split, resplit = self.case
         words = [entry.algorithm.replace(":", "-").replace("/", "-").replace("..", "up")]
         if epsilon is not None:
             words += [entry.method, entry.accountant, short(epsilon)]
         if self.trial:
-            words += [f"split{split}"] if self.resplit else []
+            words += [f"split{split}"] if resplit else []
             words.append(said(self.values))
         return f"{'trials' if self.trial else 'runs'}/{'-'.join(words)}-{self.seed}"
 
@@ -175,14 +177,13 @@ class Grid:
         for data_seed in self.data_seeds:
             for entry in self.entries:
                 for epsilon in self.epsilons if entry.private else (None,):
-                    if self.tried(case := Case(entry, epsilon, data_seed)):
+                    if self.tried(case := Case(entry, epsilon, data_seed, self.comparison.resplit)):
                         yield case
 
     def trials(self, case: Case) -> list[Cell]:
         """Trials of a case, all seeds of a combination together."""
         seeds = range(TRIAL_SEEDS, TRIAL_SEEDS + self.comparison.tune_seeds)
-        trial = {"trial": True, "resplit": self.comparison.resplit}
-        return [Cell(case, seed, values, **trial) for values in self.tried(case) for seed in seeds]
+        return [Cell(case, seed, values, trial=True) for values in self.tried(case) for seed in seeds]
 
     def pieces(self, part: tuple[int, int] = (1, 1)) -> list[tuple[Case, list[int]]]:
         """Cases with the seeds that part I of N runs: a tuned case is one piece, of others each run is one."""
@@ -204,15 +205,17 @@ class Grid:
     def agree(self, then: Mapping[str, Any]) -> None:
         """Refuse to go on with a folder that was made with other words, of which the lists alone may differ."""
         both, kept = (then, self.words), ("admmnet", "files", "resplit", "tune", "tune_seeds")
-        before, now = ({name: words.get(name) for name in kept} for words in both)
-        refuse_others(self.folder, before, now)
         # where the records lie, and from where they are read, does not matter
-        before, now = ({name: x for name, x in words["settings"].items() if name != "data_dir"} for words in both)
-        refuse_others(self.folder, before, now, _default)
+        before, now = ({n: own.get(n) for n in kept} | own["settings"] | {"data_dir": None} for own in both)
+        for name in before.keys() ^ now.keys():  # what is open is at its default
+            with suppress(RequestError):
+                for words in (before, now):
+                    words.setdefault(name, find_setting(name).default)
+        refuse_others(self.folder, before, now)
 
     def config(self, cell: Cell) -> RunConfig:
         """Settings of a cell: those that `admmnet run` would be given, without a run folder; checked."""
-        entry, epsilon, data_seed = cell.case
+        entry, epsilon, data_seed, _ = cell.case
         given = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
         values = having(given, entry, self.entries)
         values |= dict(cell.values)
@@ -230,13 +233,6 @@ class Grid:
         except AdmmnetError as error:
             tried = f" with {said(cell.values)}" if cell.values else ""
             raise RequestError(f"{cell.case.words}{tried}: {error}") from None
-
-
-def _default(name: str) -> Any:
-    try:
-        return find_setting(name).default
-    except RequestError:
-        return None
 
 
 # a grid as a TOML file (docs/compare.md, "A grid in a file"): [compare] has its lists, the tables of a run hold for all
@@ -262,7 +258,6 @@ def grids_of(
     if not (isinstance(common, dict) and isinstance(places, list) and all(isinstance(one, dict) for one in places)):
         raise RequestError(f"{path}: compare must be a table, [compare], and every place one, [[place]]")
     found: dict[str, Comparison] = {}
-    varied: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for one in places:
         vary = one.pop("vary", {})
         lists: list[Any] = list(vary.values()) if isinstance(vary, dict) else [None]
@@ -270,20 +265,19 @@ def grids_of(
             raise RequestError(f"{path}: vary = {vary!r:.60} is not allowed: give lists, vary.SETTING = [...]")
         if vary and not one.get("name"):
             raise RequestError(f"{path}: a place that varies a setting has no name: give it one")
-        varied += [(dict(one), dict(zip(vary, values, strict=True))) for values in product(*lists)]
-    for place, values in varied:
-        name, folder = place.pop("name", None), ""
-        name = "; ".join([str(name), *(f"{key}={value}" for key, value in values.items())]) if values else name
-        if len(places) > 1 or name != "":
-            folder = re.sub(r"[^\w.+-]+", "-", str(name or ""))
-            if not folder or str(Path(out, folder)) in (one.out for one in found.values()):
-                raise RequestError(f"{path}: a place with name = {name!r} is not allowed: give each one of its own")
-        own = common | {word: place.pop(word) for word in WORDS if word in place} | dict(words)
+        name = one.pop("name", None)
+        own = common | {word: one.pop(word) for word in WORDS if word in one} | dict(words)
         if unknown := [word for word in own if word not in WORDS]:
             raise RequestError(f"{path}: unknown key {unknown[0]} in [compare]; keys: {', '.join(WORDS)}")
         if "algorithms" not in own:
             raise RequestError(f"{path} names no methods: say algorithms = [NAME, ...] in [compare], or --algorithms")
         own |= {word: parse(own[word]) for word, parse in _PARSED.items() if isinstance(own.get(word), str)}
-        settled = values_of(tables, path) | values_of(place, path) | values | dict(settings)
-        found[name] = Comparison(**own, settings=settled, out=str(Path(out, folder)))
+        settled = values_of(tables, path) | values_of(one, path)
+        for values in product(*lists):
+            which = dict(zip(vary, values, strict=True))
+            each = "; ".join([str(name), *(f"{key}={value}" for key, value in which.items())]) if which else name
+            place = Path(out, folder := name_of(each or ""))
+            if (not folder and (each != "" or len(places) > 1)) or str(place) in (one.out for one in found.values()):
+                raise RequestError(f"{path}: a place with name = {each!r} is not allowed: give each one of its own")
+            found[each] = Comparison(**own, settings=settled | which | dict(settings), out=str(place))
     return found

@@ -57,16 +57,12 @@ class Entry:
         """Whether it has an epsilon."""
         return METHODS[self.algorithm].private
 
-    @property
-    def text(self) -> str:
+    def __str__(self) -> str:
         """The shortest words that mean it, such as ``ipp-admm:published``."""
         if not self.private or (self.method, self.accountant) == ("proven", "proven"):
             return self.algorithm
         tail = [self.method] if self.accountant == self.method else [self.method, self.accountant]
         return ":".join([self.algorithm, *tail])
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def listed(text: str) -> list[str]:
@@ -167,7 +163,7 @@ def parse_tune(
             if not target and name in given:
                 raise RequestError(f"--tune {part}: {name} is given by itself, too: leave one of them out")
             if target and not any(_means(target, entry) for entry in entries):
-                compared = ", ".join(entry.text for entry in entries)
+                compared = ", ".join(map(str, entries))
                 raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
             found[target, name] = values
         if found.keys() & grids[-1].keys():
@@ -217,6 +213,11 @@ def _values(part: str, name: str, text: str) -> tuple[Any, ...]:
 def said(values: Values) -> str:
     """Settings as words, such as ``eta=0.1,rounds=6``."""
     return ",".join(f"{name}={short(value)}" for name, value in values)
+
+
+def name_of(*words: object) -> str:
+    """Name of a file or folder."""
+    return re.sub(r"[^\w.+-]+", "-", " ".join(map(str, words)))
 
 
 def short(value: Any) -> str:

@@ -39,9 +39,7 @@ LOST = (
     "call this under `if __name__ == '__main__'`; finished runs are kept, and the same call goes on with the others"
 )
 POLL = 0.2
-"""Seconds after which the keyboard is asked."""
-PATIENCE = 5.0
-"""Seconds after which the watch is told that no task has ended."""
+"""Seconds after which the keyboard is asked, and the watch is told."""
 _NAME = [""]
 """Name of the pool that this process works for."""
 
@@ -73,16 +71,13 @@ def sums_of(names: Iterable[str]) -> list[list[str]]:
     return [[path.name, sha256(path)] for path in found if path.is_file()]
 
 
-def refuse_others(
-    folder: Path, then: Mapping[str, Any], now: Mapping[str, Any], default: Callable[[str], Any] = lambda _: None
-) -> None:
-    """Refuse to go on with a folder of which a setting was another one; ``default`` is what an open one is."""
+def refuse_others(folder: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a folder of which a setting was another one."""
     for name in dict.fromkeys((*now, *then)):
-        before, given = (words.get(name, default(name)) for words in (then, now))
-        if before != given:
+        if then.get(name) != now.get(name):
             raise RequestError(
-                f"{folder} was made with other settings: {name} was {json.dumps(before)}, this call has "
-                f"{json.dumps(given)}; repeat the call with the former, or name another folder with -o"
+                f"{folder} was made with other settings: {name} was {json.dumps(then.get(name))}, this call has "
+                f"{json.dumps(now.get(name))}; repeat the call with the former, or name another folder with -o"
             )
 
 
@@ -125,7 +120,7 @@ class Pool:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
         mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         self.jobs, self._watch = jobs or mine or 1, watch or Watch()
-        self._executor, self._own = executor, list[ProcessPoolExecutor]()
+        self._executor, self._own = executor, executor is None
         self._name, self._first = uuid4().hex, True
         self._waiting: dict[Future[Any], int] = {}
 
@@ -145,8 +140,8 @@ class Pool:
             self._watch.step(tasks[number].words)
             yield number, answer
 
-    def answers_in(self, folder: Path, phase: str, calls: Mapping[str, Call]) -> dict[str, Any]:
-        """Answers of calls by their names, each in a file NAME.json of a folder: what is there is not made again.
+    def answers_in(self, folder: Path, calls: Mapping[str, Call]) -> dict[str, Any]:
+        """Answers of calls by their names, each in a file NAME.json of a phase's folder: what is there is kept.
 
         Made again is what is damaged, or was asked otherwise, of other files, or of another version. What failed is
         raised, the first of all, once all others have ended.
@@ -161,7 +156,7 @@ class Pool:
         with refusing(f"make the folder {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
         failures: list[AdmmnetError] = []
-        for number, answer in self.run([calls[name] for name in missing], phase, len(calls) - len(missing)):
+        for number, answer in self.run([calls[name] for name in missing], folder.name, len(calls) - len(missing)):
             name = missing[number]
             if isinstance(answer, AdmmnetError):
                 failures.append(at(calls[name].words, answer))
@@ -175,12 +170,14 @@ class Pool:
         return found
 
     def _spread(self, tasks: Sequence[Call]) -> Iterator[tuple[int, Any]]:
-        if self._executor is None:
-            self._executor = _processes(self.jobs)
-            self._own.append(self._executor)
+        if self._executor is None:  # processes that a server forks, which has no thread of this one to hold a lock then
+            context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+            if hasattr(context, "set_forkserver_preload"):
+                context.set_forkserver_preload([NEEDED])
+            self._executor = ProcessPoolExecutor(self.jobs, context, _begin, (os.getcwd(), dict(os.environ)))
         # own processes get a task each at a time: a lost one is known by what was at work
         most = self.jobs if self._own else len(tasks)
-        told, left = time.monotonic(), iter(enumerate(tasks))
+        left = iter(enumerate(tasks))
         with _held() as interrupted:
             try:
                 while True:
@@ -189,13 +186,11 @@ class Pool:
                     if not self._waiting:
                         return
                     for future in wait(self._waiting, POLL, FIRST_COMPLETED).done:
-                        answer, told = future.result(), time.monotonic()
+                        answer = future.result()
                         yield self._waiting.pop(future), answer
                     if interrupted:
                         raise KeyboardInterrupt
-                    if time.monotonic() > told + PATIENCE:
-                        self._watch.waiting()
-                        told = time.monotonic()
+                    self._watch.waiting()
             except BrokenExecutor:
                 self._end()
                 if interrupted:  # a process that was starting heard the keyboard, too
@@ -209,15 +204,15 @@ class Pool:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if kind is not None:
             self._end()
+        if self._own and self._executor is not None:
+            self._executor.shutdown(wait=kind is None)  # after an error no task is waited for
         for future in () if self._own else self._waiting:
             future.cancel()
-        for own in self._own:
-            own.shutdown(wait=kind is None)  # after an error no task is waited for
         forget()
 
     def _end(self) -> None:
         """End the own processes, also one that the executor was starting when it broke, and would wait for."""
-        mine = [process for own in self._own for process in (own._processes or {}).values()]
+        mine = [*(getattr(self._executor, "_processes", None) or {}).values()] if self._own else []
         for process in mine:
             process.kill()
         for process in mine:
@@ -236,14 +231,6 @@ def _held() -> Iterator[list[int]]:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _processes(jobs: int) -> ProcessPoolExecutor:
-    """Processes that a server has forked, which has no thread of this one: a thread may hold a lock at a fork."""
-    context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
-    if hasattr(context, "set_forkserver_preload"):
-        context.set_forkserver_preload([NEEDED])
-    return ProcessPoolExecutor(jobs, context, _begin, (os.getcwd(), dict(os.environ)))
 
 
 def _begin(folder: str, environment: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import AUTO, RunConfig
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.records import arrays_of
 from admmnet.data.rows import shuffled
@@ -78,23 +78,19 @@ _KEPT: list[tuple[Any, Records]] = []
 """The two data sets that this process has loaded last: the runs of a grid share them."""
 
 
-def loader_of(read: Reader | None, *, held: bool) -> Loader:
-    """Loader of records that nobody may write to, by ``read`` or ``load_for``; if held, with the validation part."""
-    return partial(_load, read, held)
-
-
 def forget() -> None:
     """Load records anew from now on: files may have changed."""
     _KEPT.clear()
 
 
-def _load(read: Reader | None, held: bool, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+def loaded(read: Reader | None, held: bool, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    """Records that nobody may write to, by ``read`` or ``load_for``; if held, with the validation part."""
     key = (read, held, settings, agents, tuple(mine))
     for other, records in _KEPT:
         if other == key:
             return records
     if held:
-        records = hold_out(_load(read, False, settings, agents, mine), settings.data_seed)
+        records = hold_out(loaded(read, False, settings, agents, mine), settings.data_seed)
     else:
         records = (read or load_for)(settings, agents, mine)
     for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
@@ -112,20 +108,20 @@ def counted(read: Reader | None, config: RunConfig) -> list[int]:
     """Training records of every agent."""
     own, graph = located(config, World())
     agents = range(len(graph))
-    records = loader_of(read, held=False)(config.changed(**own).request, len(agents), agents)
+    records = loaded(read, False, config.changed(**own).request, len(agents), agents)
     return [*records.counts.values()]
 
 
 def run_cell(read: Reader | None, config: RunConfig, folder: Path, trial: bool) -> None:
-    """Make one seeded run, as `admmnet run` makes it."""
-    run(config.changed(out=str(folder)), world=World(), loader=loader_of(read, held=trial))
+    """Make one seeded run, or go on with it, as `admmnet run --resume auto` does."""
+    run(config.changed(out=str(folder), resume=AUTO), world=World(), loader=partial(loaded, read, trial))
 
 
 def cost(
     read: Reader | None, trials: Sequence[RunConfig], finals: Sequence[RunConfig]
 ) -> tuple[float | None, float | None]:
     """Proven and published epsilon of all trials and one final run; None where infinite or undefined."""
-    held, whole = loader_of(read, held=True), loader_of(read, held=False)
+    held, whole = partial(loaded, read, True), partial(loaded, read, False)
     worst = [worst_case(config, held) for config in trials], [worst_case(config, whole) for config in finals]
     proven, published = tuning_cost(*worst, float(finals[0].delta))
     return finite(proven), finite(published)

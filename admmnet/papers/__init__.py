@@ -2,10 +2,10 @@
 
 ::
 
-    from admmnet.papers import Request, reproduce
+    from admmnet.papers import reproduce
 
     if __name__ == "__main__":  # the runs are spread over processes that import this file again
-        print(reproduce(Request("song2013", out="runs/song", quick=True)).report)
+        print(reproduce("song2013", out="runs/song", quick=True).report)
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from admmnet.registry import lazily
 
 if TYPE_CHECKING:
-    from admmnet.papers.driver import Reproduced, Request, reproduce
+    from admmnet.papers.driver import Reproduced, reproduce
 
-__all__ = ["PAPERS", "Reproduced", "Request", "reproduce"]
+__all__ = ["PAPERS", "Reproduced", "reproduce"]
 
 PAPERS = ("ding2020", "damaskinos2021", "song2013", "banco")
 """Papers whose figures are made; a module of this package each."""
-__getattr__, __dir__ = lazily(__name__, dict.fromkeys(("Reproduced", "Request", "reproduce"), "driver"))
+__getattr__, __dir__ = lazily(__name__, dict.fromkeys(("Reproduced", "reproduce"), "driver"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.experiments.figures import Row, by, curve, curves, distinct, pick, split
-from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, name_of, seeds_of, sized
+from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, seeds_of, sized
 from admmnet.papers.sources import FREE, DataSource, load, local, log_places, optimum, source
 from admmnet.record.format import parameter
 from admmnet.report.figure import BLACK, BLUE, GREEN, GREY, RED, SKY, Curve, Look, Panel, Rule
@@ -41,21 +41,20 @@ RATE, AS_FAST = -0.5, 0.15
 
 def figures(bench: Bench) -> list[Figure]:
     """Measure and return three figures: over T, over rates, on the data sets of Song et al."""
-    scale, folder = bench.tables("banco"), bench.request.data_dir
+    scale, folder = bench.tables("banco"), bench.data_dir
     how = {"records": scale["steps"], "test": scale["test"]}
     drawn = [replace(source("logistic", folder, **how, norm=norm), title=f"w* = {norm:g}") for norm in scale["norms"]]
     real = [replace(source(name, folder), most=scale["steps_real"]) for name in ("mnist", "kddcup99")]
-    passes = [*_passes(bench, drawn, scale, scale["steps"]), *_passes(bench, real, scale, scale["steps_real"])]
-    found = bench.passes("passes", local, {name: given for name, given, _ in passes})
-    sources = {one.title: one for one in (*drawn, *real)}
-    least = bench.passes("optima", optimum, {title: (one, FREE, "test") for title, one in sources.items()})
+    passes = dict([*_passes(bench, drawn, scale, scale["steps"]), *_passes(bench, real, scale, scale["steps_real"])])
+    found = bench.passes("passes", local, passes)
+    least = bench.passes("optima", optimum, {(one.title,): (one, FREE, "test") for one in (*drawn, *real)})
     rows: list[Row] = []
-    for name, given, facts in passes:
-        best = least[facts["data"]]
+    for words, (one, *_, count, _, _) in passes.items():
+        best, facts = least[words[:1]], zip(("data", "epsilon", "method", "rate", "seed"), words, strict=True)
         own = {"norm": best["norm"], "zero": math.log(2.0) - best["objective"]}
-        own |= {"dimensions": load(given[0]).X_test.shape[1]} | facts
-        for steps, loss in found[name].items():
-            if facts["method"] != UNTUNED or int(steps) == given[3]:
+        own |= {"dimensions": load(one, 1).X_test.shape[1]} | dict(facts)
+        for steps, loss in found[words].items():
+            if own["method"] != UNTUNED or int(steps) == count:
                 rows.append(own | {"steps": int(steps), "excess": loss - best["objective"]})
     first, third = ([row for row in rows if row["data"] in {one.title for one in some}] for some in (drawn, real))
     return [
@@ -67,18 +66,17 @@ def figures(bench: Bench) -> list[Figure]:
 
 def _passes(
     bench: Bench, sources: Sequence[DataSource], scale: Any, steps: int
-) -> Iterator[tuple[str, tuple[Any, ...], Row]]:
-    """Passes: names, what ``local`` is given, facts."""
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Passes: words, and what ``local`` is given."""
     rates = scale["rates"]
-    for one, epsilon, seed in product(sources, scale["epsilons"], range(bench.request.seeds or scale["seeds"])):
-        count, d = min(steps, load(one).counts[0]), load(one).X_test.shape[1]
+    for one, epsilon, seed in product(sources, scale["epsilons"], range(bench.seeds or scale["seeds"])):
+        count, d = min(steps, load(one, 1).counts[0]), load(one, 1).X_test.shape[1]
         runs: list[tuple[Any, ...]] = [(name, method, epsilon, count, None) for name, method in METHODS.items()]
         for rate in rates:
             runs += [(BEST, "sgd", epsilon, count, rate), (PAID, "sgd", epsilon / len(rates), count, rate)]
         runs += [(UNTUNED, "sgd", epsilon, part, epsilon / d / part**0.5) for part in log_places(count)[::-2]]
         for name, method, share, part, rate in runs:
-            facts = {"data": one.title, "epsilon": epsilon, "method": name, "rate": rate, "seed": seed}
-            yield name_of(one.title, name, epsilon, part, rate, seed), (one, method, share, part, rate, seed), facts
+            yield (one.title, epsilon, name, rate, seed), (one, method, share, part, rate, seed)
 
 
 def _path(rows: list[Row], method: str) -> dict[float, Vector]:
@@ -129,7 +127,8 @@ def over_steps(name: str, title: str, rows: list[Row], sources: Sequence[DataSou
         words = f"{place}, ||w*|| = {norm:.2g}, epsilon = {parameter(epsilon)}"
         return Panel(words, "T, records", "excess test loss", lines, xlog=True, ylog=True)
 
-    return Figure(name, title, rows, sources, [*_step_claims(rows)], _panels(rows, panel), f"{seeds_of(rows)}.", 2.6)
+    about: dict[str, Any] = {"rows": rows, "sources": sources, "claims": [*_step_claims(rows)]}
+    return Figure(title, _panels(rows, panel), f"{seeds_of(rows)}.", height=2.6, name=name, **about)
 
 
 def _ratio(own: list[Row], method: str) -> float:
@@ -197,14 +196,14 @@ def over_rates(rows: list[Row], steps: int, sources: Sequence[DataSource]) -> Fi
         if not (_at_start(least) or _at_start(largest)):
             grown.append(_ratio(largest, "BANCO") <= FACTOR * _ratio(least, "BANCO"))
     return Figure(
-        "figure2",
         f"Figure 2. Excess test loss against the learning rate, T = {steps:,}, d = 5",
-        rows,
-        sources,
-        [
+        _panels(rows, panel),
+        f"{seeds_of(rows)}.",
+        name="figure2",
+        rows=rows,
+        sources=sources,
+        claims=[
             claim("the loss of SGD depends largely on the learning rate", sized(spreads, rows)),
             claim("BANCO's distance from the best rate does not grow with the norm of w*", sized(grown, rows)),
         ],
-        _panels(rows, panel),
-        note=f"{seeds_of(rows)}.",
     )

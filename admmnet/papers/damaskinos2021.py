@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from admmnet.experiments.driver import Session
 from admmnet.experiments.figures import Row, by, curve, curves, distinct, over_epsilon, pick, split, values
-from admmnet.experiments.grid import TRIAL_SEEDS, Case, Cell
+from admmnet.experiments.grid import TRIAL_SEEDS, Cell
 from admmnet.experiments.parsing import said
 from admmnet.experiments.tasks import cost
 from admmnet.papers.driver import (
@@ -22,7 +22,6 @@ from admmnet.papers.driver import (
     claim,
     course,
     lower,
-    name_of,
     rows_of,
     seeds_of,
     sized,
@@ -30,7 +29,7 @@ from admmnet.papers.driver import (
 )
 from admmnet.papers.sources import DataSource, rows, source
 from admmnet.record.format import parameter
-from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
+from admmnet.report.figure import BLACK, BLUE, GREEN, RED, SKY, Curve, Look, Panel
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
 NEEDS = ("numba", "dp_accounting")
@@ -64,19 +63,9 @@ FLAT, WIDE = 1.05, 0.5
 """Factor of a curve's least value up to which it counts as flat; share of the batch sizes from which that is wide."""
 RATE_MATTERS = 0.05
 """Share of DP-SGD's best error by which SGD's rate must miss it to be called useless."""
+Problem = tuple[str, DataSource, int, Session]
+"""Name, records, draw from 1, finished comparison."""
 PANELS = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}
-
-
-class Problem(NamedTuple):
-    """One application of the paper, and its finished comparison.
-
-    Of a problem that is drawn there are several draws, numbered from 1.
-    """
-
-    name: str
-    source: DataSource
-    session: Session
-    draw: int = 1
 
 
 def figures(bench: Bench) -> list[Figure]:
@@ -84,33 +73,34 @@ def figures(bench: Bench) -> list[Figure]:
     problems = [*_problems(bench)]
     points: list[Row] = []
     epochs: list[Row] = []
-    for one in problems:
-        for cell, row in rows_of(one.session, problem=one.name, draw=one.draw):
+    sources = [records for _, records, _, _ in problems]
+    for name, _, draw, session in problems:
+        for cell, row, summary in rows_of(session, problem=name, draw=draw):
             for reading, method in _names(cell):
                 facts = {"reading": reading, "method": method}
                 points.append(row | facts | {"settings": said(cell.values)})
-                if one is problems[0]:
-                    path = course(one.session.folder / cell.folder, "objective")
+                if session is problems[0][-1]:
+                    path = course(session.folder / cell.folder, summary["agents"], "objective")
                     keys = {name: row[name] for name in ("epsilon", "seed")} | facts
                     epochs += [keys | {"epoch": k + 1, "objective": value} for k, value in enumerate(path)]
     third: list[Row] = []
-    for session in bench.compare("damaskinos2021_batches", problems[0].source):
-        settings = session.grid.comparison.settings
-        for cell, row in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
+    for session in bench.compare("damaskinos2021_batches", sources[0]).values():
+        settings = session.comparison.settings
+        for cell, row, _ in rows_of(session, batch=settings["batch"], clip=settings["clip"]):
             third += [row | {"reading": reading} for reading, _ in _names(cell)]
-    first, sources = [one for one in problems if one.draw == 1], [one.source for one in problems]
-    trials = [*_trials(bench, first)]
+    firsts, trials = {name: records for name, records, draw, _ in problems if draw == 1}, [*_trials(bench, problems)]
     return [
-        trade_off(points, problems),
+        trade_off(points, firsts, sources),
         convergence(epochs, sources[0]),
         batches_and_clips(third, sources[0]),
-        tuning(trials, [one.source for one in first]),
-        learning_rates(trials, [one.source for one in first]),
+        tuning(trials, [*firsts.values()]),
+        learning_rates(trials, [*firsts.values()]),
     ]
 
 
 def _problems(bench: Bench) -> Iterator[Problem]:
-    folder, quick = bench.request.data_dir, bench.request.quick
+    """The paper's applications with their finished comparisons; of one that is drawn there are several draws."""
+    folder, quick = bench.data_dir, bench.quick
     less = {"records": SMALL, "test": SMALL // 5, "most": SMALL} if quick else {}
     ridges = [source("year-prediction", folder, **less)]
     if ridges[0].made and not quick:
@@ -122,8 +112,8 @@ def _problems(bench: Bench) -> Iterator[Problem]:
         scale = WEIGHTS[name] * len(rows(records)[1])
         reaches = sorted(REACHES[name][: 2 if quick else 5])
         clips = ":".join(repr(float(f"{reach * scale:.2g}")) for reach in reaches)
-        (session,) = bench.compare("damaskinos2021_methods", records, place=name, clips=clips)
-        yield Problem(name, records, session, draw)
+        (session,) = bench.compare("damaskinos2021_methods", records, place=name, clips=clips).values()
+        yield name, records, draw, session
 
 
 def _names(cell: Cell) -> list[tuple[str, str]]:
@@ -137,22 +127,22 @@ def _names(cell: Cell) -> list[tuple[str, str]]:
     return [(PUBLISHED if entry.accountant == "published" else PROVEN, name)]
 
 
-def trade_off(points: list[Row], problems: list[Problem]) -> Figure:
-    """Figure 1: means of the first draw; claims compare means, each draw for itself."""
+def trade_off(points: list[Row], firsts: Mapping[str, DataSource], sources: list[DataSource]) -> Figure:
+    """Figure 1: means of the first draws; claims compare means, each draw for itself."""
 
-    def panel(own: list[Row], one: Problem, reading: str) -> Panel:
-        title = f"{PANELS[one.name]}\n{one.source.words}\n{reading}"
-        return over_epsilon(pick(own, problem=one.name, draw=1), title, LOOKS, real=one.name == "ridge")
+    def panel(own: list[Row], name: str, reading: str) -> Panel:
+        title = f"{PANELS[name]}\n{firsts[name].words}\n{reading}"
+        return over_epsilon(pick(own, problem=name, draw=1), title, LOOKS, real=name == "ridge")
 
     return Figure(
-        "figure1",
         "Figure 1. Privacy and utility",
-        points,
-        [one.source for one in problems],
-        [*_trade_off_claims(points)],
-        [[panel(own, one, reading) for one in problems if one.draw == 1] for reading, own in split(points, "reading")],
+        [[panel(own, name, reading) for name in firsts] for reading, own in split(points, "reading")],
         f"{seeds_of(points)}. delta = 1e-3.",
-        2.75,
+        height=2.75,
+        name="figure1",
+        rows=points,
+        sources=sources,
+        claims=[*_trade_off_claims(points)],
     )
 
 
@@ -187,14 +177,16 @@ def convergence(epochs: list[Row], ridge: DataSource) -> Figure:
         return Panel(reading, "epoch", "objective minus its optimum", tuple(lines), ylog=True)
 
     return Figure(
-        "figure2",
         f"Figure 2. Impact of noise on convergence, ridge, {ridge.words}",
-        found,
-        [ridge],
-        [one for reading, own in split(found, "reading") for one in _convergence_claims(own, reading, low, high)],
         [[panel(own, reading) for reading, own in split(found, "reading")]],
-        note=f"{seeds_of(found)}; the settings chosen for figure 1.",
+        f"{seeds_of(found)}; the settings chosen for figure 1.",
         height=3.1,
+        name="figure2",
+        rows=found,
+        sources=[ridge],
+        claims=[
+            one for reading, own in split(found, "reading") for one in _convergence_claims(own, reading, low, high)
+        ],
     )
 
 
@@ -223,21 +215,19 @@ def batches_and_clips(found: list[Row], ridge: DataSource) -> Figure:
     """Figure 3: mean squared error over L, a curve for each C."""
 
     def panel(own: list[Row], reading: str) -> Panel:
-        colours = zip(distinct(own, "clip"), (BLUE, RED, GREEN, PINK, ORANGE, SKY), "os^Dv", strict=False)
-        looks = {clip: (f"C = {parameter(clip)}", Look(colour, marker)) for clip, colour, marker in colours}
-        lines = curves(own, "clip", looks, "batch", "test_error")
+        lines = curves(own, "clip", "C", "batch", "test_error")
         ticks = tuple(distinct(own, "batch"))
         return Panel(reading, "mini-batch size L", "test MSE", lines, xlog=True, ylog=True, ticks=ticks)
 
     return Figure(
-        "figure3",
         f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {ridge.words}",
-        found,
-        [ridge],
-        [one for reading, own in split(found, "reading") for one in _batch_claims(own, reading)],
         [[panel(own, reading) for reading, own in split(found, "reading")]],
-        note=f"{seeds_of(found)}.",
+        f"{seeds_of(found)}.",
         height=3.0,
+        name="figure3",
+        rows=found,
+        sources=[ridge],
+        claims=[one for reading, own in split(found, "reading") for one in _batch_claims(own, reading)],
     )
 
 
@@ -271,27 +261,27 @@ def _batch_claims(own: list[Row], reading: str) -> list[Claim]:
 
 def _trials(bench: Bench, problems: list[Problem]) -> Iterator[Row]:
     """Trials of all methods at the epsilon nearest 1, one of each setting, and what they cost with one final run."""
-    for one in problems:
-        session, grid = one.session, one.session.grid
-        nearest = min(grid.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
-        tried: dict[str, tuple[Case, list[Cell]]] = {}
-        costly: dict[str, tuple[Any, ...]] = {}
-        for case in (own for own in session.choices if own.epsilon in (None, nearest)):
-            cells = [cell for cell in grid.trials(case) if cell.seed == TRIAL_SEEDS]
-            name = name_of(one.source.title, case.words, *grid.comparison.tune[:1], len(cells))[:120]
-            tried[name] = case, cells
+    for name, records, draw, session in problems:
+        if draw > 1:
+            continue
+        costly: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        nearest = min(session.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
+        cases = [case for case in session.choices if case.epsilon in (None, nearest)]
+        tried = {case: [cell for cell in session.trials(case) if cell.seed == TRIAL_SEEDS] for case in cases}
+        for case, cells in tried.items():
             if case.epsilon is not None:
-                final = grid.config(*session.runs([(case, [grid.seeds[0]])]))
-                costly[name] = session.read, tuple(map(grid.config, cells)), (final,)
+                final = session.config(*session.runs([(case, [session.seeds[0]])]))
+                costly[records.title, case.words] = session.read, tuple(map(session.config, cells)), (final,)
         costs = bench.passes("costs", cost, costly)
-        for name, (case, cells) in tried.items():
+        for case, cells in tried.items():
+            known = costs.get((records.title, case.words), [None])[0]
             for cell in cells:
                 if (summary := session.summary(cell)) is None:
                     continue
                 for reading, method in _names(cell):
-                    facts = {"problem": one.name, "reading": reading, "method": method, "epsilon": case.epsilon}
+                    facts = {"problem": name, "reading": reading, "method": method, "epsilon": case.epsilon}
                     facts |= {word: dict(cell.values).get(word) for word in ("batch", "clip", "learning_rate")}
-                    facts |= {"tried": len(cells), "epsilon_proven_with_trials": costs.get(name, [None])[0]}
+                    facts |= {"tried": len(cells), "epsilon_proven_with_trials": known}
                     yield facts | {"error": summary["test_error"]["consensus"]}
 
 
@@ -307,7 +297,7 @@ def tuning(trials: list[Row], sources: list[DataSource]) -> Figure:
                 more = few[0]["tried"] >= many[0]["tried"]  # where DP-SGD has no more to try
                 saved.append(None if more else "below" if cheaper else "above")
         claims.append(claim("having no learning rate to tune saves privacy", saved, reading))
-    return Figure("tuning", "Tuning cost", trials, sources, claims)
+    return Figure("Tuning cost", name="tuning", rows=trials, sources=sources, claims=claims)
 
 
 def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
@@ -326,4 +316,4 @@ def learning_rates(trials: list[Row], sources: list[DataSource]) -> Figure:
                 taken, best = (min(values(some, "error")) for some in (pick(private, learning_rate=rate), private))
                 missed.append("below" if taken > (1.0 + RATE_MATTERS) * best else "above")
         claims.append(claim("SGD's tuning is not useful for DP-SGD", missed, reading))
-    return Figure("rates", "Learning rates of SGD and DP-SGD", found, sources, claims)
+    return Figure("Learning rates of SGD and DP-SGD", name="rates", rows=found, sources=sources, claims=claims)

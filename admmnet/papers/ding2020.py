@@ -50,13 +50,13 @@ PRIVATE = {name: look for name, look in LOOKS.items() if name != ADMM}
 
 def figures(bench: Bench) -> list[Figure]:
     """Measure and return the seven figures."""
-    adult, others = source("adult", bench.request.data_dir), list[DataSource]()
+    adult, others = source("adult", bench.data_dir), list[DataSource]()
     for name in ("brazil", "us"):
         with suppress(MissingDataError):
-            others.append(source(name, bench.request.data_dir))
+            others.append(source(name, bench.data_dir))
     found = _effects(bench, adult)
-    best = bench.passes("optima", optimum, {one.title: (one, FREE) for one in (adult, *others)})
-    pooled = {title: own["test_error"] for title, own in best.items()}
+    best = bench.passes("optima", optimum, {(one.title,): (one, FREE) for one in (adult, *others)})
+    pooled = {title: own["test_error"] for (title,), own in best.items()}
     first, losses = _compared(bench, adult, pooled)
     rest = [row for one in others for row in _compared(bench, one, pooled, "other")[0]]
     return [*found, trade_off(first, [adult]), _convergence(losses, adult), trade_off(rest, others, other=True)]
@@ -96,12 +96,11 @@ EFFECTS = {
 def _effects(bench: Bench, adult: DataSource) -> list[Figure]:
     """Measure and return figures 1 to 4."""
     rows: dict[int, list[Row]] = {number: [] for number in EFFECTS}
-    for session in bench.compare("ding2020_effects", adult):
-        name, settings = session.folder.name, session.grid.comparison.settings
-        number, reading = int(name[6]), name.split("-")[1]
-        facts = {"reading": READINGS[reading], "x": settings[EFFECTS[number].setting]}
+    for name, session in bench.compare("ding2020_effects", adult).items():
+        number, settings = int(name[6]), session.comparison.settings
+        facts = {"reading": READINGS[name[9]], "x": settings[EFFECTS[number].setting]}
         facts |= {"gate": GATES.get(settings.get("gate_sensitivity", ""), "")}
-        for cell, row in rows_of(session, **facts):
+        for cell, row, _ in rows_of(session, **facts):
             rows[number].append(row | {"train_error": _train_error(session.folder / cell.folder, adult)})
     return [effect_of(number, rows[number], adult) for number in rows]
 
@@ -118,10 +117,8 @@ def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:
     effect = EFFECTS[number]
 
     def panel(own: list[Row], title: str, part: str) -> Panel:
-        marks = zip(distinct(own, "epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
-        looks = {epsilon: (f"epsilon = {parameter(epsilon)}", look) for epsilon, look in marks}
         label = f"{'test' if part == 'test' else 'training'} error in %"
-        lines = curves(own, "epsilon", looks, "x", f"{part}_error", 100.0)
+        lines = curves(own, "epsilon", "epsilon", "x", f"{part}_error", 100.0)
         return Panel(title, effect.xlabel, label, lines, xlog=True, ticks=_apart(distinct(rows, "x")))
 
     panels = [
@@ -129,14 +126,14 @@ def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:
         for gate, reading, own in split(rows, "gate", "reading")
     ]
     return Figure(
-        f"figure{number}",
         f"Figure {number}. {effect.title}, {adult.words}",
-        rows,
-        [adult],
-        [one for gate, own in split(rows, "gate") for one in _effect_claims(number, own, gate)],
         panels,
         f"{seeds_of(rows)}. Left: training records, right: test records, of the consensus.",
-        2.0,
+        height=2.0,
+        name=f"figure{number}",
+        rows=rows,
+        sources=[adult],
+        claims=[one for gate, own in split(rows, "gate") for one in _effect_claims(number, own, gate)],
     )
 
 
@@ -152,7 +149,8 @@ def _apart(values: Sequence[float]) -> tuple[float, ...]:
 def _effect_claims(number: int, rows: list[Row], place: str) -> Iterator[Claim]:
     """Claims on one of figures 1 to 4, over the readings and epsilons at which something was learned."""
     effect, every = EFFECTS[number], [own for *_, own in split(rows, "reading", "epsilon")]
-    cases = [own for own in every if _learned(own)]
+    least = [min((found.mean() for found in by(own, "x", "test_error").values()), default=1.0) for own in every]
+    cases = [own for own, error in zip(every, least, strict=True) if error < own[0]["larger_class"] - LEARNED]
     low, *_, high = sorted(distinct(rows, "x"))
 
     def ends(some: list[list[Row]], first: float, second: float, name: str = "test_error") -> list[Outcome | None]:
@@ -176,11 +174,6 @@ def _effect_claims(number: int, rows: list[Row], place: str) -> Iterator[Claim]:
         yield claim("a large alpha may reduce communication", ends(every, high, low, "releases"), place)
 
 
-def _learned(own: list[Row]) -> bool:
-    least = min((found.mean() for found in by(own, "x", "test_error").values()), default=1.0)
-    return bool(least < own[0]["larger_class"] - LEARNED)
-
-
 def _standing(own: list[Row], choice: float, *, best: bool) -> Outcome | None:
     """Where the paper's own choice stands: ``alike`` where no two values differ clearly, ``above`` if one beats it.
 
@@ -202,24 +195,15 @@ def _compared(
     """All methods at all epsilons in the four readings: figures of the end, and losses by round."""
     points: list[Row] = []
     losses: list[Row] = []
-    for reading, session in zip(READINGS_OF, bench.compare("ding2020_methods", records, *variants), strict=True):
-        for cell, row in rows_of(session, data=records.title, reading=reading):
+    for reading, session in bench.compare("ding2020_methods", records, *variants).items():
+        for cell, row, summary in rows_of(session, data=records.title, reading=reading):
             facts = {"data": row["data"], "reading": reading, "method": cell.case.entry.algorithm}
             facts |= {"epsilon": row["epsilon"], "seed": row["seed"]}
             points.append(row | facts | {"settings": said(cell.values), "pooled": pooled[records.title]})
             if not variants:
-                rounds = course(session.folder / cell.folder, "train_loss")
+                rounds = course(session.folder / cell.folder, summary["agents"], "train_loss")
                 losses += [facts | {"round": number + 1, "loss": loss} for number, loss in enumerate(rounds)]
     return points, losses
-
-
-READINGS_OF = (
-    "paper's constants, published epsilon",
-    "own constants tuned, published epsilon",
-    "own constants tuned, proven epsilon",
-    "our forms, proven epsilon",
-)
-"""Of figures 5 to 7: whose constants, and which epsilon is equal."""
 
 
 def _contests(rows: list[Row], first: Sequence[str], second: Sequence[str], name: str) -> list[Outcome | None]:
@@ -256,14 +240,14 @@ def trade_off(rows: list[Row], sources: Sequence[DataSource], *, other: bool = F
     title = "7. Error rates on other data: " if other else "5. Trade-off between error rate and privacy, "
     claims = [one for data, own in split(rows, "data") for one in _other_claims(own, data)] if other else None
     return Figure(
-        f"figure{title[0]}",
         f"Figure {title}{' and '.join(one.words for one in sources)}",
-        rows,
-        sources,
-        [*_order_claims(rows)] if claims is None else claims,
         [panels[k : k + 2] for k in range(0, len(panels), 2)],
         f"{seeds_of(rows)}.{' Each panel has its own scale.' * (not other)}",
-        2.7,
+        height=2.7,
+        name=f"figure{title[0]}",
+        rows=rows,
+        sources=sources,
+        claims=[*_order_claims(rows)] if claims is None else claims,
     )
 
 
@@ -287,19 +271,19 @@ def _convergence(rows: list[Row], adult: DataSource) -> Figure:
         less = _contests(own, OWN, RIVALS, "loss")
         claims.append(claim("PP-ADMM and IPP-ADMM reach a lower loss than the rivals", less, reading))
     return Figure(
-        "figure6",
         f"Figure 6. Convergence of the average training loss, {adult.words}",
-        rows,
-        [adult],
-        claims,
         [
             [panel(own, reading, epsilon) for epsilon in distinct(rows, "epsilon") if epsilon >= 1.0]
             for reading, own in split(rows, "reading")
         ],
-        note="Mean over agents of each agent's loss at its own vector; line and band: mean and standard deviation over "
+        "Mean over agents of each agent's loss at its own vector; line and band: mean and standard deviation over "
         f"{len(distinct(rows, 'seed'))} seeds. Losses above 1.6 lie beyond the frame. Tuned methods have different "
         "numbers of rounds.",
         height=2.15,
+        name="figure6",
+        rows=rows,
+        sources=[adult],
+        claims=claims,
     )
 
 

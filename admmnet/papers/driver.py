@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,31 +17,19 @@ import numpy as np
 from admmnet.errors import RequestError, RunError, counted
 from admmnet.experiments import Watch
 from admmnet.experiments.driver import Session, made
-from admmnet.experiments.figures import Row, distinct, row_of
+from admmnet.experiments.figures import Row, distinct, guess
 from admmnet.experiments.grid import Cell, grids_of
-from admmnet.experiments.pool import Call, Pool, begin
+from admmnet.experiments.parsing import name_of
+from admmnet.experiments.pool import Call, Pool, begin, refuse_others
 from admmnet.files import csv_text, read_toml, write_whole
 from admmnet.papers import PAPERS
 from admmnet.papers.sources import DataSource
-from admmnet.report.figure import Panel, Picture, drawn
+from admmnet.report.figure import Picture, drawn
+from admmnet.report.series import metrics
 from admmnet.types import Vector
 from admmnet.version import __version__
 
 FILE, CLAIMS, REPORT = "reproduce.json", "claims.csv", "report.md"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be made: which of ``PAPERS``, into which folder (the same again goes on with it), all or ``quick``.
-
-    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the figure's own number.
-    """
-
-    paper: str
-    out: str
-    quick: bool = False
-    data_dir: str | None = None
-    seeds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -59,37 +46,35 @@ class Reproduced:
     undrawn: str | None
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure: rows for ``name``.csv, claims, and ``panels`` (lines of them, each ``height`` inches high).
-
-    Without panels there is no picture. ``note`` is what must be known to quote it.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Figure(Picture):
+    """A figure: a picture if it has panels, rows for ``name``.csv, and claims."""
 
     name: str
-    title: str
     rows: Sequence[Row]
     sources: Sequence[DataSource]
     claims: Sequence[Claim]
-    panels: Sequence[Sequence[Panel]] = ()
-    note: str = ""
     height: float = 2.5
 
 
+@dataclass(frozen=True)
 class Bench:
-    """The measurements of one paper's folder: comparisons, and single passes, none of which is made twice."""
+    """The measurements of one paper below ``folder``: comparisons, and single passes, none of which is made twice."""
 
-    def __init__(self, request: Request, pool: Pool) -> None:
-        self.request, self.pool = request, pool
-        self.folder = Path(request.out, "quick" if request.quick else "full")
-        self.refused: list[str] = []  # methods, each with a reason why it is in no figure at some epsilon
+    folder: Path
+    quick: bool
+    data_dir: str | None
+    seeds: int | None
+    pool: Pool
+    refused: list[str] = field(default_factory=list)
+    """Methods, each with a reason why it is in no figure at some epsilon."""
 
     def tables(self, file: str, *variants: str) -> dict[str, Any]:
         """Tables of a grid file of this package, with what [quick] or another variant says in their places.
 
         A key VARIANT-quick holds in a quick call alone.
         """
-        names = [*variants, *(["quick", *(f"{name}-quick" for name in variants)] if self.request.quick else [])]
+        names = [*variants, *(["quick", *(f"{name}-quick" for name in variants)] if self.quick else [])]
 
         def varied(table: dict[str, Any]) -> dict[str, Any]:
             own = {key: value for key, value in table.items() if key.partition("-")[0] not in ("quick", "other")}
@@ -102,8 +87,8 @@ class Bench:
 
     def compare(
         self, file: str, source: DataSource, *variants: str, place: str | None = None, **filled: str
-    ) -> list[Session]:
-        """Finished comparisons of all places of a grid file, or of one, on a source's records.
+    ) -> dict[str, Session]:
+        """Finished comparisons by the places of a grid file, all or one, on a source's records.
 
         Texts in braces in ``tune`` are ``filled``.
         """
@@ -111,50 +96,44 @@ class Bench:
         tables["place"] = [own for own in tables["place"] if place in (None, own["name"])]
         for own in tables["place"]:
             own["tune"] = [text.format(**filled) for text in own.get("tune", ())]
-        words = {} if self.request.seeds is None else {"seeds": range(self.request.seeds)}
+        words = {} if self.seeds is None else {"seeds": range(self.seeds)}
         out = str(self.folder / file / name_of(source.title))
-        grids = grids_of(tables, Path(f"{file}.toml"), words, source.run_settings, out).values()
-        sessions = [made(self.pool, one, read=source if source.made or source.most else None) for one in grids]
-        failed = [f"{run}: {error}" for session in sessions for run, error in session.failed.items()]
+        # what is made or cut here is handed over, and the data layer is never asked for it
+        read = source if source.made or source.most else None
+        settings = {} if read else {**dict(source.settings), "data_dir": source.data_dir, "simulate": True}
+        grids = grids_of(tables, Path(f"{file}.toml"), words, settings, out)
+        sessions = {name: made(self.pool, one, read=read) for name, one in grids.items()}
+        failed = [f"{run}: {error}" for session in sessions.values() for run, error in session.failed.items()]
         if failed:
             raise RunError(f"{len(failed)} failed, first {failed[0]}; the same call tries them again")
-        for (entry, epsilon), reasons in (pair for session in sessions for pair in session.grid.refused.items()):
+        for (entry, epsilon), reasons in (pair for session in sessions.values() for pair in session.refused.items()):
             at = "" if epsilon is None else f" at epsilon {epsilon:g}"
-            self.refused += [f"{file}, {entry.text}{at}: {reason}" for reason in reasons.values()]
+            self.refused.extend(f"{file}, {entry}{at}: {reason}" for reason in reasons.values())
         return sessions
 
-    def passes(self, phase: str, function: Callable[..., Any], wanted: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
-        """Answers of a function by the names of what it is given."""
-
-        def call(name: str, given: tuple[Any, ...]) -> Call:
-            data = (dict(one.settings).get("data", "") for one in given if isinstance(one, DataSource))
-            return Call(name, function, given, tuple(map(str, data)))
-
-        return self.pool.answers_in(self.folder / phase, phase, {name: call(name, own) for name, own in wanted.items()})
-
-
-def name_of(*words: object) -> str:
-    """Name of a file or folder."""
-    return re.sub(r"[^\w.+-]+", "-", " ".join(map(str, words)))
+    def passes(
+        self, phase: str, function: Callable[..., Any], wanted: Mapping[tuple[Any, ...], tuple[Any, ...]]
+    ) -> dict[tuple[Any, ...], Any]:
+        """Answers of a function by the words for what it is given."""
+        calls = {}
+        for words, given in wanted.items():
+            data = (str(dict(one.settings).get("data", "")) for one in given if isinstance(one, DataSource))
+            calls[name_of(*words)] = Call(name_of(*words), function, given, tuple(data))
+        return dict(zip(wanted, self.pool.answers_in(self.folder / phase, calls).values(), strict=True))
 
 
-def rows_of(session: Session, **facts: Any) -> list[tuple[Cell, Row]]:
-    """Cells of a comparison with their rows: what it varies, figures, and what these are held against."""
+def rows_of(session: Session, **facts: Any) -> Iterator[tuple[Cell, Row, dict[str, Any]]]:
+    """Cells of a comparison with their rows: what it varies, figures, what these are held against; and summaries."""
     same = ("algorithm", "method", "accountant", "adjacency", "epsilon_target", "colluders", "epsilon_if_all_collude")
-    found = []
-    for cell, summary in session.table().items():
-        own = {name: value for name, value in row_of(cell, summary).items() if name not in same}
-        held = summary["references"]
-        own["larger_class"] = held.get("larger_class", held.get("mean"))
-        found.append((cell, facts | {"epsilon": cell.case.epsilon} | own))
-    return found
+    for cell, (row, summary) in session.table().items():
+        own = {name: value for name, value in row.items() if name not in same}
+        yield cell, facts | {"epsilon": cell.case.epsilon} | own | {"larger_class": guess(summary)}, summary
 
 
-def course(folder: Path, column: str) -> list[float]:
+def course(run: Path, agents: int, column: str) -> list[float]:
     """A column of metrics.csv by round, its mean over the agents."""
-    rows = np.genfromtxt(folder / "metrics.csv", delimiter=",", names=True)
-    agents, rounds = rows[rows["agent"] >= 0], np.count_nonzero(rows["agent"] == -1)
-    return [float(value) for value in agents[column].reshape(rounds, -1).mean(axis=1)]
+    mean: list[float] = metrics(run, agents)[1][column][:, 1:].mean(axis=1).tolist()
+    return mean
 
 
 def seeds_of(rows: Sequence[Row], noun: str = "seed") -> str:
@@ -163,12 +142,20 @@ def seeds_of(rows: Sequence[Row], noun: str = "seed") -> str:
 
 
 def reproduce(
-    request: Request, *, jobs: int | None = None, watch: Watch | None = None, executor: Executor | None = None
+    paper: str,
+    out: str,
+    *,
+    quick: bool = False,
+    data_dir: str | None = None,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    watch: Watch | None = None,
+    executor: Executor | None = None,
 ) -> Reproduced:
-    """Make the figures of a paper.
+    """Make the figures of one of ``PAPERS``, or do so ``quick``, in a folder; the same again goes on with it.
 
-    With more than one process (``jobs``, by default as many as there are processors), a script must call this under
-    ``if __name__ == "__main__"``. ``watch`` is told of progress.
+    ``data_dir`` is the folder of the data sets; ``seeds`` are the runs of each point, None for the figure's own number.
+    ``jobs``, ``watch`` and ``executor`` are as in ``compare``.
 
     Raises
     ------
@@ -178,62 +165,52 @@ def reproduce(
     RunError
         If a run failed, or a process was ended from outside; what has finished is kept.
     """
-    if request.paper not in PAPERS:
-        raise RequestError(f"{request.paper!r} is no paper known here: choose one of {', '.join(PAPERS)}")
-    if request.seeds is not None and request.seeds < 1:
-        raise RequestError(f"--seeds {request.seeds} is not allowed: it must be a whole number, at least 1")
-    if request.data_dir is not None and not Path(request.data_dir).is_dir():
+    if paper not in PAPERS:
+        raise RequestError(f"{paper!r} is no paper known here: choose one of {', '.join(PAPERS)}")
+    if seeds is not None and seeds < 1:
+        raise RequestError(f"--seeds {seeds} is not allowed: it must be a whole number, at least 1")
+    if data_dir is not None and not Path(data_dir).is_dir():
         raise RequestError(
-            f"--data-dir {request.data_dir}: there is no such folder; name the one that holds the sets, or leave "
-            "the flag out"
+            f"--data-dir {data_dir}: there is no such folder; name the one that holds the sets, or leave the flag out"
         )
-    folder = Path(request.out)
-    module = import_module(f"admmnet.papers.{request.paper}")
+    folder, now = Path(out), {"paper": paper}
+    module = import_module(f"admmnet.papers.{paper}")
     needs = [name for name in getattr(module, "NEEDS", ()) if find_spec(name) is None]
     if needs:  # refused before anything is measured
         raise RequestError(
-            f"{request.paper} needs {' and '.join(needs)}, not installed here; run: pip install 'admmnet[baselines]'"
+            f"{paper} needs {' and '.join(needs)}, not installed here; run: pip install 'admmnet[baselines]'"
         )
-
-    def agree(about: dict[str, Any]) -> None:
-        if about["paper"] != request.paper:
-            raise RequestError(
-                f"{folder} holds the figures of {about['paper']}, not of {request.paper}: name another one with -o"
-            )
-
+    words = ["admmnet reproduce", paper, *["--quick"] * quick, *([f"--seeds {seeds}"] if seeds else [])]
     with Pool(jobs, watch, executor) as pool:
-        begin(folder / FILE, agree)
-        write_whole({folder / FILE: (json.dumps({"admmnet": __version__, "paper": request.paper}) + "\n").encode()})
-        bench = Bench(request, pool)
-        return _write(request, module, module.figures(bench), bench.refused)
+        begin(folder / FILE, lambda then: refuse_others(folder, {"paper": then["paper"]}, now))
+        write_whole({folder / FILE: (json.dumps({"admmnet": __version__} | now) + "\n").encode()})
+        bench = Bench(folder / ("quick" if quick else "full"), quick, data_dir, seeds, pool)
+        return _write(folder, module.TITLE, " ".join(words), module.figures(bench), bench)
 
 
-def _write(request: Request, module: Any, figures: Sequence[Figure], refused: Sequence[str]) -> Reproduced:
-    folder, quick = Path(request.out), " (QUICK: few seeds, few points)" * request.quick
-    words = ["admmnet reproduce", request.paper, *["--quick"] * request.quick]
-    words += [f"--seeds {request.seeds}"] if request.seeds else []
+def _write(folder: Path, title: str, words: str, figures: Sequence[Figure], bench: Bench) -> Reproduced:
+    quick = " (QUICK: few seeds, few points)" * bench.quick
     parts = [
-        f"# {module.TITLE}{quick}",
-        f"Made by `{' '.join(words)}`, admmnet {__version__}. All runs are seeded simulations. ± is one "
+        f"# {title}{quick}",
+        f"Made by `{words}`, admmnet {__version__}. All runs are seeded simulations. ± is one "
         "standard deviation over seeds. What is claimed, and how it is judged: "
         "docs/reproduction.md.",
     ]
-    if refused:
-        parts.append("In no figure, as settings were refused:\n\n" + "\n".join(f"- {reason}" for reason in refused))
+    if bench.refused:
+        parts.append("In no figure, as settings were refused:\n\n" + "\n".join(f"- {one}" for one in bench.refused))
     pictures, lines, undrawn = [], [], None
     for figure in figures:
         names = list(dict.fromkeys(name for row in figure.rows for name in row))
         table = csv_text(names, (map(row.get, names) for row in figure.rows))
         write_whole({folder / f"{figure.name}.csv": table.encode()})
-        shown = bool(figure.panels)
-        if shown:
-            picture = Picture(figure.title + quick, tuple(map(tuple, figure.panels)), figure.note, figure.height)
-            file = folder / f"{figure.name}.png"
-            undrawn = drawn(picture, file, dpi=110)
-            pictures += [file] * (undrawn is None)
         lines += [(figure.name, *claim) for claim in figure.claims]
         parts += [f"## {figure.title}", f"Records: {'; '.join(one.words for one in figure.sources)}."]
-        parts += [f"![{figure.title}]({figure.name}.png)"] * (shown and undrawn is None)
+        if figure.panels:
+            file = folder / f"{figure.name}.png"
+            undrawn = drawn(replace(figure, title=figure.title + quick), file, dpi=110)
+            if undrawn is None:
+                pictures.append(file)
+                parts.append(f"![{figure.title}]({file.name})")
         cells = [("theirs", "place", "ours", "holds"), ["---"] * 4, *((c[0], c[3], c[1], c[2]) for c in figure.claims)]
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
         parts.append(f"Figures: `{figure.name}.csv`, {len(figure.rows)} rows.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from admmnet.experiments.figures import Row, by, curves, pick, split, values
-from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, name_of, seeds_of, steadier
+from admmnet.papers.driver import Bench, Claim, Figure, Outcome, claim, lower, seeds_of, steadier
 from admmnet.papers.sources import DataSource, optimum, song, source
 from admmnet.report.figure import BLUE, RED, Look, Panel, Rule
 from admmnet.types import Vector
@@ -29,24 +28,23 @@ from which it is called dramatically larger."""
 def figures(bench: Bench) -> list[Figure]:
     """Measure and return the three figures."""
     scale = bench.tables("song2013")
-    seeds = range(bench.request.seeds or scale["seeds"])
-    sets = {source(name, bench.request.data_dir): modest for name, modest in MODEST.items()}
-    sphere = source("sphere", bench.request.data_dir)
+    seeds = range(bench.seeds or scale["seeds"])
+    sets = {source(name, bench.data_dir): modest for name, modest in MODEST.items()}
+    sphere = source("sphere", bench.data_dir)
     passes = [(one, batch, "sqrt", factor) for one, factor, batch in product(sets, (1.0, 10.0), scale["batches"])]
     passes += [(sphere, 5, schedule, 1.0) for schedule in STEPS]
-    wanted: dict[str, tuple[tuple[Any, ...], Row]] = {}
+    wanted = {}
     for (one, batch, schedule, factor), method, seed in product(passes, LOOKS, seeds):
         alpha = ALPHA if method == "private" else None
-        given = (one, batch, alpha, schedule, factor, LAMBDA, seed, scale["points"])
-        name = name_of(one.title, batch, schedule, factor, method, seed)
-        facts = {"data": one.title, "method": method, "batch": batch, "schedule": schedule, "factor": factor}
-        wanted[name] = given, facts | {"seed": seed}
-    found = bench.passes("passes", song, {name: given for name, (given, _) in wanted.items()})
-    best = bench.passes("optima", optimum, {one.title: (one, LAMBDA) for one in (*sets, sphere)})
+        words = one.title, method, batch, schedule, factor, seed
+        wanted[words] = one, batch, alpha, schedule, factor, LAMBDA, seed, scale["points"]
+    found = bench.passes("passes", song, wanted)
+    best = bench.passes("optima", optimum, {(one.title,): (one, LAMBDA) for one in (*sets, sphere)})
+    facts = ("data", "method", "batch", "schedule", "factor", "seed", "samples", "objective", "optimum")
     rows = [
-        facts | {"samples": int(samples), "objective": objective, "optimum": best[facts["data"]]["objective"]}
-        for name, (_, facts) in wanted.items()
-        for samples, objective in found[name].items()
+        dict(zip(facts, (*words, int(samples), objective, best[words[:1]]["objective"]), strict=True))
+        for words, path in found.items()
+        for samples, objective in path.items()
     ]
     first = [
         row
@@ -73,10 +71,8 @@ def _note(rows: list[Row]) -> str:
 
 def _objectives(own: list[Row], title: str, *, ylog: bool) -> Panel:
     """Objective over samples, with and without privacy."""
-    rule = Rule("optimum", own[0]["optimum"], "dotted")
-    return Panel(
-        title, "samples", "objective", curves(own, "method", LOOKS, "samples", "objective"), (rule,), ylog=ylog
-    )
+    lines, rules = curves(own, "method", LOOKS, "samples", "objective"), (Rule("optimum", own[0]["optimum"], "dotted"),)
+    return Panel(title, "samples", "objective", lines, rules, ylog=ylog)
 
 
 def over_samples(rows: list[Row], sets: Mapping[DataSource, int]) -> Figure:
@@ -89,13 +85,13 @@ def over_samples(rows: list[Row], sets: Mapping[DataSource, int]) -> Figure:
         return _objectives(own, f"{one.words}, b = {batch}", ylog=bool(max(ends) > 2.5 * min(ends)))
 
     return Figure(
-        "figure1",
         "Figure 1. Objective against samples, step 1/sqrt(t)",
-        rows,
-        [*sets],
-        [found for one, modest in sets.items() for found in _sample_claims(rows, one.title, modest)],
         [[panel(one, batch or sets[one]) for one in sets] for batch in (1, None)],
-        note=_note(rows),
+        _note(rows),
+        name="figure1",
+        rows=rows,
+        sources=[*sets],
+        claims=[found for one, modest in sets.items() for found in _sample_claims(rows, one.title, modest)],
     )
 
 
@@ -121,22 +117,19 @@ def over_batches(rows: list[Row], sets: list[DataSource]) -> Figure:
     def panel(one: DataSource) -> Panel:
         own = pick(rows, data=one.title)
         lines = curves(own, "line", {name: (name, look) for name, look in looks.items()}, "batch", "objective")
-        rule, log = (
-            Rule("centralised", own[0]["optimum"], "solid"),
-            max(float(y) for line in lines for y in line.y) > 3.0,
-        )
+        rules, log = (Rule("centralised", own[0]["optimum"], "solid"),), max(max(line.y) for line in lines) > 3.0
         ticks, words = tuple(by(own, "batch", "objective")), ("batch size b", "objective after one pass")
-        return Panel(one.words, *words, lines, (rule,), xlog=True, ylog=log, ticks=ticks)
+        return Panel(one.words, *words, lines, rules, xlog=True, ylog=log, ticks=ticks)
 
     return Figure(
-        "figure2",
         "Figure 2. Objective against batch size",
-        rows,
-        sets,
-        [found for data, own in split(rows, "data") for found in _batch_claims(own, data)],
         [[panel(one) for one in sets]],
         _note(rows),
-        3.1,
+        height=3.1,
+        name="figure2",
+        rows=rows,
+        sources=sets,
+        claims=[found for data, own in split(rows, "data") for found in _batch_claims(own, data)],
     )
 
 
@@ -153,11 +146,10 @@ def _batch_claims(rows: list[Row], data: str) -> Iterator[Claim]:
     better = [lower(best(series, 1), series[1]) for series in (usual, quick)]
     worse = [lower(best(usual, max(usual)), usual[max(usual)])]
     less = [lower(loss(quick), loss(usual)), lower(best(quick), best(usual))]
+    nearer = "with 10/sqrt(t) larger batches degrade less, and the end is nearer to the objective of all"
     yield claim("larger batches improve private SGD", better, data)
     yield claim("with 1/sqrt(t) much larger batches degrade it", worse, data)
-    yield claim(
-        "with 10/sqrt(t) larger batches degrade less, and the end is nearer to the objective of all", less, data
-    )
+    yield claim(nearer, less, data)
 
 
 def over_steps(rows: list[Row], sphere: DataSource) -> Figure:
@@ -166,18 +158,17 @@ def over_steps(rows: list[Row], sphere: DataSource) -> Figure:
     more = steadier(slow, fast)
     if more == "below" and np.std(fast, ddof=1) <= WIDER * np.std(slow, ddof=1):
         more = "above"
+
+    def panel(own: list[Row], schedule: str) -> Panel:
+        return _objectives(own, f"step 1 {STEPS[schedule]}", ylog=max(row["objective"] for row in own) > 3.0)
+
     return Figure(
-        "figure3",
         "Figure 3. Objective against samples, synthetic sphere, b = 5",
-        rows,
-        [sphere],
-        [claim("the step 1/(lambda t) increases the variance of private SGD dramatically", [more])],
-        [
-            [
-                _objectives(own, f"step 1 {STEPS[schedule]}", ylog=max(row["objective"] for row in own) > 3.0)
-                for schedule, own in split(rows, "schedule")
-            ]
-        ],
-        note=f"{_note(rows)} Each panel has its own scale.",
+        [[panel(own, schedule) for schedule, own in split(rows, "schedule")]],
+        f"{_note(rows)} Each panel has its own scale.",
         height=3.0,
+        name="figure3",
+        rows=rows,
+        sources=[sphere],
+        claims=[claim("the step 1/(lambda t) increases the variance of private SGD dramatically", [more])],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,25 +29,20 @@ class DataSource:
 
     ``settings`` are fields of ``DataSettings``, or the numbers of a problem that is computed, whose name in ``MADE``
     is ``made``. ``stands_for`` is the paper's set, where this one stands in for it; of ``most`` training records the
-    first of a draw are taken.
+    first of a draw are taken. Sources of the same records are equal, whatever they are called.
     """
 
-    title: str
+    title: str = field(compare=False)
     settings: tuple[tuple[str, Any], ...] = ()
     made: str | None = None
     most: int | None = None
-    stands_for: str | None = None
+    stands_for: str | None = field(default=None, compare=False)
     data_dir: str | None = None
 
     @property
     def words(self) -> str:
         """Title, and what it stands for."""
         return self.title if self.stands_for is None else f"{self.title} (in place of {self.stands_for})"
-
-    @property
-    def run_settings(self) -> dict[str, Any]:
-        """Settings of runs on it: what is made or cut here is handed over, and the data layer is never asked for it."""
-        return {} if self.made or self.most else {**dict(self.settings), "data_dir": self.data_dir, "simulate": True}
 
     def __call__(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """Records for so many holders, whatever the settings name."""
@@ -69,23 +64,19 @@ def source(name: str, data_dir: str | None, **numbers: Any) -> DataSource:
         most = most and numbers.get("most", most)
         found = DataSource(title, tuple(about.items()), made, most, None if title == first else first, data_dir)
         try:
-            load(found)
+            load(found, 1)
             return found
         except MissingDataError as error:
             refusals.append(error)
     raise refusals[0]
 
 
-def load(source: DataSource, agents: int = 1) -> Records:
-    """Records for so many holders."""
-    return _load(replace(source, title="", stands_for=None), agents)
-
-
 @lru_cache(maxsize=6)
-def _load(source: DataSource, agents: int) -> Records:
+def load(source: DataSource, agents: int) -> Records:
+    """Records for so many holders."""
     own = dict(source.settings)
     if (source.made or source.most) and agents > 1:
-        whole = _load(source, 1)
+        whole = load(source, 1)
         X, y = whole.shards[0]
         parts = dict(enumerate(np.array_split(np.arange(len(y)), agents)))
         shards = {agent: (X[part], y[part]) for agent, part in parts.items()}
@@ -103,7 +94,7 @@ def _load(source: DataSource, agents: int) -> Records:
 
 def rows(source: DataSource, part: str = "train") -> tuple[Matrix, Vector]:
     """All training records together, or the test records: X (n, d) and y (n,), dense."""
-    records = load(source)
+    records = load(source, 1)
     X, y = records.shards[0] if part == "train" else (records.X_test, records.y_test)
     return (X.toarray() if hasattr(X, "toarray") else X), y
 
@@ -227,12 +218,10 @@ def local(
         before = np.array(w)
 
     order, noise = (np.random.default_rng([seed, k]) for k in (2, 3))
-    if rate is None:
-        online = OnlineSteps(epsilon, constant="poster" if method == "banco-poster" else "tight")
-        run_series(online, problem, order, noise, lambda p: observe(p.step, p.w))
-    else:
+    series: Any = OnlineSteps(epsilon, constant="poster" if method == "banco-poster" else "tight")
+    if rate is not None:
         series = DisjointSteps(FREE, 1, np.array(epsilon), "constant", rate)
-        run_series(series, problem, order, noise, lambda p: observe(p.step, p.theta))
+    run_series(series, problem, order, noise, lambda p: observe(p.step, p.w if rate is None else p.theta))
     return path
 
 

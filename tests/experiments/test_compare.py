@@ -16,7 +16,7 @@ import pytest
 
 from admmnet import RunConfig, read_run, run
 from admmnet.errors import BudgetError, RequestError, RunError
-from admmnet.experiments import CompareResult
+from admmnet.experiments import CompareResult, compare
 from admmnet.experiments.figures import COLUMNS, line_of, picture_of
 from tests.command_runs import Admmnet
 from tests.interrupted_runs import assert_same
@@ -66,7 +66,7 @@ def test_rows_and_lines_are_those_of_the_runs(made: CompareResult) -> None:
         expected |= {"test_error": summary["test_error"]["consensus"], "seconds": summary["seconds"]["total"]}
         expected |= {"releases": sum(agent["releases"] for agent in summary["per_agent"])}
         assert {key: line[key] for key in expected} == {k: "" if v is None else str(v) for k, v in expected.items()}
-    keys = [(cell.case.entry.text, cell.case.epsilon, cell.seed) for cell in made.rows]
+    keys = [(str(cell.case.entry), cell.case.epsilon, cell.seed) for cell in made.rows]
     assert keys == [(line["name"], line["epsilon"], seed) for line in told["lines"] for seed in (0, 1)]
     for line, *own in zip(told["lines"], *[iter(made.rows.values())] * 2, strict=True):
         assert line["errors"] == [row["test_error"] for row in own]
@@ -83,7 +83,7 @@ def test_rows_and_lines_are_those_of_the_runs(made: CompareResult) -> None:
 
 def test_a_cell_is_bitwise_the_run(made: CompareResult, files: Files, tmp_path: Path) -> None:
     for cell in list(made.rows)[1::2]:
-        entry, epsilon, _ = cell.case
+        entry, epsilon, *_ = cell.case
         own: dict[str, Any] = {"method": entry.method, "epsilon": epsilon} if epsilon else {}
         own |= {"whiten": "off"} if entry.method == "proven" else {}
         own |= COMMON | files | dict(cell.values) | {"algorithm": entry.algorithm, "seed": 1}
@@ -151,8 +151,7 @@ def test_a_folder_of_other_words_records_or_files_is_left_alone(
         with pytest.raises(RequestError, match="is at work in another call"):
             compared(folder, files)
     (running / "notes.txt").write_text("mine")
-    with pytest.raises(RequestError, match=r"holds notes\.txt, which no run writes"):
-        compared(folder, files)
+    assert len(compared(folder, files).rows) == RUNS
     assert (running / "notes.txt").read_text() == "mine"
     third.mkdir()
     (third / ".compare.json.new").write_text("{")  # of a call that was ended at once
@@ -162,6 +161,9 @@ def test_a_folder_of_other_words_records_or_files_is_left_alone(
         with pytest.raises(RequestError, match=what):
             compared(third, files, **few)
         (third / "compare.json").write_text("{}")
+    with pytest.raises(RequestError, match=r"absent holds no compare\.json"):
+        compare(str(tmp_path / "absent"))
+    assert not (tmp_path / "absent").exists()
 
 
 def test_where_nothing_can_run_the_first_refusal_is_raised(files: Files, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from admmnet import read_run
 from admmnet.data import DataSettings
 from admmnet.errors import BudgetError, RunError
 from admmnet.experiments.pool import Call, Pool
-from admmnet.experiments.tasks import loader_of
+from admmnet.experiments.tasks import loaded
 
 pytestmark = pytest.mark.processes
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +49,7 @@ def work(words: str, does: str) -> Any:
     if does == "tell":
         return os.getppid(), os.environ.get("ADMMNET_TOLD")
     if does == "load":
-        return loader_of(no_records, held=False)(DataSettings(), 1, [0])
+        return loaded(no_records, False, DataSettings(), 1, [0])
     return words, os.getpid(), os.getcwd()
 
 
@@ -171,7 +171,7 @@ def test_an_answer_is_kept_for_the_same_words_files_and_bytes_alone(tmp_path: Pa
     def ask(factor: int = 2) -> Any:
         with Pool(1) as pool:
             call = Call("one", measured, (str(file), factor), files=(f"us:{file}",))
-            return pool.answers_in(kept.parent, "passes", {"one": call})["one"]
+            return pool.answers_in(kept.parent, {"one": call})["one"]
 
     first = ask()
     assert first[0] == 6

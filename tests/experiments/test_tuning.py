@@ -14,9 +14,10 @@ import pytest
 from admmnet import RunConfig, load_config, read_run, run
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
-from admmnet.experiments import CompareResult
+from admmnet.experiments import CompareResult, Comparison
 from admmnet.experiments.driver import best_of
-from admmnet.experiments.tasks import composed, held_rows, hold_out, loader_of, tuning_cost
+from admmnet.experiments.grid import Grid
+from admmnet.experiments.tasks import composed, held_rows, hold_out, loaded, tuning_cost
 from admmnet.privacy.budget import Totals, added
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.record.format import epsilon as figure
@@ -28,7 +29,7 @@ from .conftest import COMMON, GRID, TUNE, Files, compared
 
 def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: Files) -> None:
     settings = DataSettings(**files, data_seed=3)
-    records, part = load(settings, 4, range(4)), loader_of(None, held=True)(settings, 4, range(4))
+    records, part = load(settings, 4, range(4)), loaded(None, True, settings, 4, range(4))
     rows = []
     for agent, (X, y) in records.shards.items():
         held = held_rows(len(y), 3, agent)
@@ -165,4 +166,6 @@ def test_with_resplit_every_seed_draws_anew_and_its_split_is_tuned_by_itself(peo
     assert second["test_error"] == own.summary["test_error"]["consensus"]
     assert second["train_loss"] == own.summary["train_loss"] != first["train_loss"]
     assert [data["data_seed"] for data in result.told["data"]] == [0, 7]
+    made = Grid(Comparison(**few, out="", settings=COMMON | {"data": people}))
+    assert len({cell.words for case in made.cases() for cell in made.trials(case)}) == 2 * 4
     assert result.told["references"]["pooled"] == fmean(data["pooled"] for data in result.told["data"])

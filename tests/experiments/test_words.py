@@ -182,7 +182,7 @@ def test_the_grids_of_the_documentation_are_sound_and_the_benchmark_is_its_own()
     assert list(measured) == list(wanted)
     for name, comparison in wanted.items():
         made = Grid(comparison)
-        cells = {(case.entry.text, case.epsilon): Cell(case, made.seeds[0]) for case in made.cases()}
+        cells = {(str(case.entry), case.epsilon): Cell(case, made.seeds[0]) for case in made.cases()}
         found = {(line["name"], line["epsilon"]): line["errors"] for line in measured[name]["lines"]}
         assert (measured[name]["delta"], found.keys()) == (made.delta, cells.keys())
         assert {len(own) for own in found.values()} == {len(made.seeds)}

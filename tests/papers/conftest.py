@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from admmnet.papers import Reproduced, Request, reproduce
+from admmnet.papers import Reproduced, reproduce
 from admmnet.papers.damaskinos2021 import REACHES
 from admmnet.papers.driver import Bench
 from admmnet.papers.sources import DataSource
@@ -75,7 +75,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
     @cache
     def find(paper: str) -> Reproduced:
-        return reproduce(Request(paper, str(tmp_path_factory.mktemp(paper) / "out")), jobs=1)
+        return reproduce(paper, str(tmp_path_factory.mktemp(paper) / "out"), jobs=1)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

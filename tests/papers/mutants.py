@@ -6,7 +6,7 @@ MUTANTS = {
     "level refutes": ("papers/driver.py", "or alike == places", "or level == places"),
     "one place is enough": ("papers/driver.py", 'found["below"] == places', 'found["below"]'),
     "the steadier is the wilder": ("papers/driver.py", "if tail < 0.5", "if tail > 0.5"),
-    "what has not learned decides": ("papers/ding2020.py", "- LEARNED)", "+ LEARNED)"),
+    "what has not learned decides": ("papers/ding2020.py", "- LEARNED]", "+ LEARNED]"),
     "a choice that is beaten is good": ("papers/ding2020.py", 'and "above" not in others', 'and "level" not in others'),
     "a least at the end is decided": ("papers/damaskinos2021.py", "min(series) < best", "min(series) <= best"),
     "the dearer tuning saves": ("papers/damaskinos2021.py", '"below" if cheaper', '"below" if not cheaper'),

@@ -17,7 +17,7 @@ from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.holder.series.simulation import primal, run_series
 from admmnet.holder.series.single_pass import DisjointSteps
-from admmnet.papers import PAPERS, Request, reproduce
+from admmnet.papers import PAPERS, Reproduced, reproduce
 from admmnet.papers.sources import load, local, log_places, optimum, places, problem_of, rows, song, source
 from tests.command_runs import Admmnet
 
@@ -40,8 +40,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return [{name: text for name, text in row.items() if name != "seconds"} for row in csv.DictReader(file)]
 
 
-def tiny(name: str, out: Path, **others: Any) -> Request:
-    return Request(**({"paper": name} | others), out=str(out))
+def tiny(name: str, out: Path, **others: Any) -> Reproduced:
+    return reproduce(**({"paper": name} | others), out=str(out), jobs=1)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -103,7 +103,7 @@ def test_more_seeds_keep_the_earlier_ones_and_each_claim_is_told_with_its_verdic
     few, many = (rows_of(folder / "figure2.csv") for folder in (whole, out))
     assert {row["seed"] for row in many} == {"0", "1", "2"}
     assert [row for row in many if row["seed"] != "2"] == few
-    one = reproduce(tiny("banco", out, seeds=1), jobs=1)
+    one = tiny("banco", out, seeds=1)
     assert {claim.holds for own in one.claims.values() for claim in own} <= {FEW, "open"}
     printed = admmnet.ok("reproduce", "banco", "--quick", "--jobs", "1", "-o", tmp_path / "quick")
     assert "passes: 80 to make\n" in printed.err
@@ -154,15 +154,15 @@ def test_refusals(finished: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     refused: dict[str, Any] = {"paper": "no-such", "seeds": 0, "data_dir": "no-such-folder"}
     for name, value in refused.items():
         with pytest.raises(RequestError, match=str(value)):
-            reproduce(tiny("banco", out, **{name: value}), jobs=1)
-    with pytest.raises(RequestError, match="of banco, not of song2013"):
-        reproduce(tiny("song2013", finished("banco").folder), jobs=1)
+            tiny("banco", out, **{name: value})
+    with pytest.raises(RequestError, match='paper was "banco", this call has "song2013"'):
+        tiny("song2013", finished("banco").folder)
     assert admmnet("reproduce", "no-such", "-o", out).code == 2
     assert "--jobs 0" in admmnet.refused("reproduce", "banco", "--jobs", "0", "-o", out)
     with monkeypatch.context() as patch:
         patch.setattr("admmnet.papers.driver.find_spec", lambda name: None if name == "numba" else name)
         with pytest.raises(RequestError, match=r"damaskinos2021 needs numba"):
-            reproduce(tiny("damaskinos2021", out), jobs=1)
+            tiny("damaskinos2021", out)
     assert not out.exists()
     (tmp_path / "adult").mkdir()  # a set that is there and damaged has no stand-in
     for name in ("adult.data", "adult.test"):
@@ -170,7 +170,7 @@ def test_refusals(finished: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RequestError, match=r"adult\.data, line 1"):
         source("adult", str(tmp_path))
     with pytest.raises(RequestError, match=r"holds no reproduce\.json"):
-        reproduce(tiny("banco", tmp_path), jobs=1)
+        tiny("banco", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["adult"]
 
 

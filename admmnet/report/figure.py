@@ -63,17 +63,6 @@ class Look:
     width: float = 1.4
     hollow: bool | None = None
 
-    def style(self) -> dict[str, Any]:
-        """Return the keywords of matplotlib's lines."""
-        hollow = self.dash != "solid" if self.hollow is None else self.hollow
-        return {
-            "color": self.colour,
-            "linestyle": DASHES[self.dash],
-            "linewidth": self.width,
-            "marker": self.marker,
-            "markerfacecolor": "white" if hollow else self.colour,
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -279,12 +268,15 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> None:
     x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
-    few, colour = len(x) <= FEW, curve.look.colour
-    for lower, upper, look in curve.bands:
-        axes.fill_between(x, lower, upper, linewidth=0, zorder=1, **look)
+    few, look, colour = len(x) <= FEW, curve.look, curve.look.colour
+    for lower, upper, how in curve.bands:
+        axes.fill_between(x, lower, upper, linewidth=0, zorder=1, **how)
     every = max(1, len(x) // 5)  # markers of different curves stand at different places
     marks = None if few else list(range(number * every // curves, len(x), every))
-    axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
+    hollow = look.dash != "solid" if look.hollow is None else look.hollow
+    line: dict[str, Any] = {"color": colour, "linestyle": DASHES[look.dash], "linewidth": look.width}
+    line |= {"marker": look.marker, "markerfacecolor": "white" if hollow else colour}
+    axes.plot(x, y, zorder=3 + look.width, label=curve.label, markevery=marks, **line)
     if curve.spread is None or not any(curve.spread):
         return
     spread = np.asarray(curve.spread, dtype=float)

@@ -99,7 +99,7 @@ def _print_faults(faults: Sequence[str], total: int, most: int) -> None:
 def _print_sound(found: Findings, source: Source, *, balance: bool, public: bool) -> None:
     import numpy as np
 
-    print(f"  {count(len(source.y))} records of {count(len(source.features.names))} features, no fault")
+    print(f"  {count(len(source.y))} records of {count(len(source.names))} features, no fault")
     print(f"  {'a public data set' if public else 'a file: its records are private unless --simulate is given'}")
     if source.schema.targets is not None:
         print("  targets from {} to {}".format(*map(number, source.schema.targets)))

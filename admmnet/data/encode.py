@@ -12,14 +12,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema, measurable
-from admmnet.data.table import PLAIN, Codes, RawTable, Rows, canonical, is_missing, listed, no_number
+from admmnet.data.table import PLAIN, Codes, RawTable, canonical, is_missing, listed, no_number
 from admmnet.errors import DataError, RequestError
-from admmnet.holder.encoding import CELLS, HATS, Column, Encoding, Number, Plain, RawRows, Words
+from admmnet.holder.encoding import CELLS, HATS, Column, Number, Plain, Words
 from admmnet.types import Matrix, Vector
 
 BUCKETS = 16
@@ -36,70 +35,18 @@ class Block(NamedTuple):
     bound: float = math.nan  # largest absolute value by declaration; nan if there is none
 
 
-class Features(Struct, frozen=True):
-    """The d features of some records, made on demand: neither scaled nor with an intercept."""
+def encode(schema: Schema, table: RawTable) -> tuple[tuple[str, ...], tuple[Block, ...]]:
+    """Check every value of a table against a complete schema, or one that names kinds: names of its features, blocks.
 
-    names: tuple[str, ...]
-    blocks: tuple[Block, ...] = ()
-    numbers: Any = None  # (n, p), dense or CSR, which are features already, or columns to measure
-    unit: float = 1.0  # what they are divided by
-    bounds: Vector | None = None  # (d,) largest absolute values by public declaration; nan without
-    measured: bool = False  # whether columns of numbers are raw
-
-    @property
-    def sparse(self) -> bool:
-        """Whether rows are held in CSR form."""
-        return hasattr(self.numbers, "tocsr")
-
-    def take(self, which: Rows) -> Matrix:
-        """Features of some rows, shape (m, d); of raw columns the numbers as they are."""
-        if self.numbers is not None:
-            X = self.numbers[which]
-            X = np.asarray(X.toarray() if self.sparse else X, dtype=np.float64)
-            return X if self.unit == 1.0 else X / self.unit
-        X, start = np.zeros((len(which), len(self.names))), 0
-        entries, first = X.reshape(-1), np.arange(len(which)) * X.shape[1]  # one number an entry: twice as fast as two
-        for kind, lookup, codes, _ in self.blocks:
-            own = lookup.take(codes[which], axis=0)
-            if isinstance(kind, Words):
-                entries[first + (start + own)] = kind.weight
-            else:
-                X[:, start : start + kind.width] = own
-            start += kind.width
-        return X
-
-    def raw(self, which: Rows, width: int) -> RawRows:
-        """Raw columns of some rows that will have d = ``width`` features."""
-        if self.numbers is not None:
-            return RawRows(self.take(which), np.zeros((len(which), 0), np.int64), width)
-        numbers = [block.lookup[block.codes[which]] for block in self.blocks if not isinstance(block.kind, Words)]
-        words = [block.lookup[block.codes[which], None] for block in self.blocks if isinstance(block.kind, Words)]
-        codes = np.hstack([np.zeros((len(which), 0), np.int64), *words])
-        return RawRows(np.hstack([np.zeros((len(which), 0)), *numbers]), codes.astype(np.int64), width)
-
-    def encoding(self, *, intercept: bool) -> Encoding | None:
-        """How raw columns are encoded where nothing is measured; None where nothing is raw."""
-        columns = tuple(block.kind for block in self.blocks)
-        if self.numbers is not None:
-            columns = (Number(1.0, 0.0, 1.0),) * self.numbers.shape[1]
-        return Encoding(columns, intercept=intercept) if self.measured else None
-
-
-def encode(schema: Schema, table: RawTable) -> Features:
-    """Check every value of a table against a complete schema, or one that names kinds, and prepare its features.
-
-    Refused, with file, line and column: a column that the schema names and the table lacks, an undeclared column or
-    category, a value that is no finite number. RequestError if no kind is declared, or a scale without its bounds.
+    Of numbers, which are features already or stay raw, there are no blocks. Refused, with file, line and column: a
+    column that the schema names and the table lacks, an undeclared column or category, a value that is no finite
+    number. RequestError if no kind is declared, or a scale without its bounds.
     """
     if table.numbers is not None:
-        names = table.names[1:]
-        if not schema.measured:
-            bounds = None if table.bound is None else np.full(len(names), table.bound)
-            return Features(names, numbers=table.numbers, unit=table.unit, bounds=bounds)
-        if hasattr(table.numbers, "tocsr"):
+        if schema.measured and hasattr(table.numbers, "tocsr"):
             raise RequestError("encode = 'private' needs dense rows, and these are sparse: take encode = 'declared'")
-        shares = tuple(name for own in names for name in numbered_shares(own))
-        return Features(shares, numbers=table.numbers, unit=table.unit, measured=True)
+        names = table.names[1:]
+        return tuple(n for own in names for n in numbered_shares(own)) if schema.measured else names, ()
     if schema.measured and not schema.rules:
         raise RequestError(
             f"{table.origin}: encode = 'private' needs the kinds of the columns, and nothing else: numeric = [...] and "
@@ -107,9 +54,7 @@ def encode(schema: Schema, table: RawTable) -> Features:
         )
     check_columns(schema, table)
     blocks = tuple(block_of(rule, table, measured=schema.measured) for rule in schema.rules)
-    names = tuple(n for rule in schema.rules for n in (names_of_rule(rule) if schema.measured else rule.names))
-    bounds = np.repeat([block.bound for block in blocks], [block.kind.width for block in blocks])
-    return Features(names, blocks, bounds=bounds, measured=schema.measured)
+    return tuple(n for rule in schema.rules for n in (names_of_rule(rule) if schema.measured else rule.names)), blocks
 
 
 def complete(schema: Schema, table: RawTable) -> tuple[Schema, tuple[str, ...]]:

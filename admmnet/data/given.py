@@ -11,15 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from admmnet.data.files import about
-from admmnet.data.loading import SPARSE, ReadRecords, dealt_already, made, tests_of
+from admmnet.data.loading import SPARSE, made, tests_of
 from admmnet.data.memory import frame_of, frame_table, kinds_of, table_of
 from admmnet.data.records import Records
-from admmnet.data.rows import every
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.settings import GROUPS, SHARDS, DataSettings, check_settings, parse_split
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared
-from admmnet.data.table import RawTable, Rows, listed
+from admmnet.data.table import RawTable, listed
 from admmnet.errors import DataError, RequestError, article, short
 
 PAIR = "(X, y), rows and labels"
@@ -94,41 +93,32 @@ class Given(Struct, frozen=True):
         """
         check_settings(settings)
         with about(self.kind):
-            read = self._read(settings, agents, mine)
-            return next(made(read, settings, agents, [mine], sparse=SPARSE if self.sparse else 0.0))
-
-    def _read(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> ReadRecords:
-        if (parse_split(settings.split).kind in (SHARDS, GROUPS)) != (self.own is not None):
-            begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
-            raise RequestError(f"the run was begun on {begun}, but the records came as {now}: give them as before")
-        order, schema = self._order(agents, mine), declared(settings)
-        if self.own is None:
-            table = self._table(self.pool, "", schema)
-        else:
-            table = stacked([self._table(self.own[i], f"shards[{i}]: ", schema) for i in order])
-        source = self._source(table, schema, settings)
-        known, train, test = self._tests(source, settings)
-        one = source.schema.targets is None and len(np.unique(source.y)) < 2  # targets may lie beyond their range
-        if settings.data_dependent and self.whole and one:
-            raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
-        if self.own is None:
-            return ReadRecords(source, train, known, test, None, self.whole)
-        if sum(table.parts) != len(source.y):
-            raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
-        return ReadRecords(source, train, known, test, dealt_already(order, table.parts), self.whole)
-
-    def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
-        """Agents whose shards are read."""
-        if self.own is None:
-            return []
-        wanted = list(range(agents)) if self.whole else list(mine)
-        missing = [i for i in wanted if i not in self.own]
-        if missing:
-            raise RequestError(
-                f"shards lacks agent {missing[0]} of this process: it has "
-                f"{', '.join(map(str, sorted(self.own)))}; give every process the shards of its own agents at least"
-            )
-        return wanted
+            if (parse_split(settings.split).kind in (SHARDS, GROUPS)) != (self.own is not None):
+                begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
+                raise RequestError(f"the run was begun on {begun}, but the records came as {now}: give them as before")
+            owners: Sequence[int] | None = None
+            schema = declared(settings)
+            if self.own is None:
+                table = self._table(self.pool, "", schema)
+            else:
+                owners = range(agents) if self.whole else mine
+                if missing := [i for i in owners if i not in self.own]:
+                    raise RequestError(
+                        f"shards lacks agent {missing[0]} of this process: it has "
+                        f"{', '.join(map(str, sorted(self.own)))}; give every process the shards of its own agents at "
+                        "least"
+                    )
+                table = stacked([self._table(self.own[i], f"shards[{i}]: ", schema) for i in owners])
+            source = self._source(table, schema, settings)
+            known = self._tests(source, settings)
+            one = source.schema.targets is None and len(np.unique(source.y)) < 2  # targets may lie beyond their range
+            if settings.data_dependent and self.whole and one:
+                raise DataError("every record has the same label: two values are needed, or there is nothing to learn")
+            if owners is not None and sum(table.parts) != len(source.y):
+                raise DataError("shards have records without a label: drop them, frame.dropna(subset=[LABEL])")
+            share = SPARSE if self.sparse else 0.0
+            found = made(source, known, settings, agents, [mine], owners=owners, whole=self.whole, sparse=share)
+            return next(found)
 
     def _table(self, given: Any, prefix: str, schema: Schema) -> RawTable:
         if self.kind == "arrays":
@@ -156,13 +146,13 @@ class Given(Struct, frozen=True):
         source = source_of(table, schema, settings.positive, discover=self.whole, drafts=drafts)
         return replace(source, name=self.kind, file=self.kind)
 
-    def _tests(self, source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
-        """Source of the test records, training rows, and test rows of that source."""
+    def _tests(self, source: Source, settings: DataSettings) -> Source | None:
+        """Test records that were given, or lie in a file; None where they are drawn."""
         if self.test is not None:
             table = self._table(self.test, "test: ", source.schema)
             known = source_of(table, source.schema, settings.positive, discover=False)
-            check_names(known.features.names, source.features.names, "test: ")
-            return replace(known, file=self.kind), every(source), every(known)
+            check_names(known.names, source.names, "test: ")
+            return replace(known, file=self.kind)
         if settings.test in ("arrays", "frame"):
             raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
         if self.own is not None and settings.test is None and not settings.no_test:

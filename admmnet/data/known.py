@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
@@ -18,9 +18,14 @@ from admmnet.data.files import content_digest, data_folder, located
 from admmnet.data.readers.delimited import read_numbers, read_texts
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.schema import Schema, parse_schema
-from admmnet.data.source import Source, selected, source_of
+from admmnet.data.source import Source, selected, source_of, stacked
 from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
+
+
+def each(read: Callable[..., RawTable], **how: Any) -> Callable[[Sequence[Path]], RawTable]:
+    """Make of a reader of one file that of several, whose records follow each other."""
+    return lambda paths: stacked([read(path, **how) for path in paths])
 
 
 class DataSet(Struct, frozen=True, kw_only=True):
@@ -40,7 +45,7 @@ class DataSet(Struct, frozen=True, kw_only=True):
     train: int | None = None
     records: int | None = None
     test_share: float | None = 0.25  # drawn unless another is asked for; None for the official part
-    bound: float | None = None  # public bound of every feature, for files that hold numbers
+    bound: float = math.nan  # public bound of every feature, for files that hold numbers
     notes: tuple[str, ...] = ()  # warnings to show once
     alternative: str = ""  # what an alternative file is, for a note that it was taken
     public: bool = True  # whether a run on the records is a simulation
@@ -138,9 +143,9 @@ def read_set(path: Path) -> DataSet:
     used = {rule.column for rule in parse_schema(schema).rules} | {schema.get("label"), *own.get("above", ())}
     seldom = tuple(name for name in names if name not in used)
     readers: dict[str, Callable[[Sequence[Path]], RawTable]] = {
-        "text": partial(read_texts, names=names, header=header, skip=skip, seldom=seldom),
-        "numbers": partial(read_numbers, names=names),
-        "libsvm": partial(read_libsvm, width=schema.get("features")),
+        "text": each(read_texts, names=names, header=header, skip=skip, seldom=seldom),
+        "numbers": each(read_numbers, names=names),
+        "libsvm": each(read_libsvm, width=schema.get("features")),
     }
     own |= {
         "read": readers[own["read"]],

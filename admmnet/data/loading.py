@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,8 +19,9 @@ from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
 from admmnet.data.sources import declared, read_file, read_source, read_table, validate
-from admmnet.data.table import RawTable, Rows, column_of, numbered, table_of_numbers
+from admmnet.data.table import RawTable, Rows
 from admmnet.errors import RequestError
+from admmnet.holder.encoding import Encoding, Number
 from admmnet.types import Vector
 
 TEST_NOTE = "the test records are taken to be public: errors reported on them cost no budget"
@@ -32,19 +33,6 @@ SPARSE = 0.1
 Part = Literal["test", "train", "all"]
 Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
-
-
-class ReadRecords(NamedTuple):
-    """Records that were read: those of training, and of tests, each a source and its rows."""
-
-    source: Source
-    train: Rows
-    test_source: Source
-    test: Rows
-    own: Mapping[int, Rows] | None = None
-    """Rows of every agent that were dealt already."""
-    whole: bool = True
-    """Whether they are all of the run's, from which may be read what nothing declares."""
 
 
 def load(settings: DataSettings, agents: int, mine: Sequence[int], *, sparse: float = 0.0) -> Records:
@@ -64,42 +52,57 @@ def load_each(
 ) -> Iterator[Records]:
     """As ``load`` of every group of agents in turn; files are read once, and one group's shards are made at a time."""
     validate(settings, agents)
-    for agent in (agent for group in groups for agent in group):
-        if not 0 <= agent < agents:
-            raise RequestError(f"agent {agent} does not exist: the agents are 0 to {agents - 1}")
+    mine = [agent for group in groups for agent in group]
+    if wrong := [agent for agent in mine if not 0 <= agent < agents]:
+        raise RequestError(f"agent {wrong[0]} does not exist: the agents are 0 to {agents - 1}")
     if settings.per_agent:
-        for group in groups:
-            _check_there(settings, agents, group)
-            yield from made(_read_own(settings, group), settings, agents, [group])
+        source, known = _read_own(settings, agents, mine)
+        yield from made(source, known, settings, agents, groups, owners=mine, whole=False)
     else:
         source = read_source(settings)
-        known, train, test = tests_of(source, settings)
-        yield from made(ReadRecords(source, train, known, test), settings, agents, groups, sparse=sparse)
+        yield from made(source, tests_of(source, settings), settings, agents, groups, sparse=sparse)
 
 
 def made(
-    read: ReadRecords, settings: DataSettings, agents: int, groups: Sequence[Sequence[int]], *, sparse: float = 0.0
+    source: Source,
+    known: Source | None,
+    settings: DataSettings,
+    agents: int,
+    groups: Sequence[Sequence[int]],
+    *,
+    owners: Sequence[int] | None = None,
+    whole: bool = True,
+    sparse: float = 0.0,
 ) -> Iterator[Records]:
-    """Records of every group of agents in turn, as rows of norm 1; ``sparse`` as in ``load``."""
-    source = read.source
+    """Records of every group of agents in turn, as rows of norm 1; ``sparse`` as in ``load``.
+
+    Test records are ``known``, or drawn. ``owners`` are the agents whose records the table has one after the other.
+    Where these are not the ``whole`` run's, nothing is read from them that should be declared.
+    """
+    train, test = drawn(source, settings) if known is None else (every(source), every(known))
     if settings.data_dependent:
         refuse_text(source.schema, source.table)
-    encoder = Encoder.of(source, read.train, settings, discover=read.whole)
+    encoder = Encoder.of(source, train, settings, discover=whole)
     split = parse_split(split_of(settings, agents))
     if split.kind == "dirichlet" and source.schema.targets is not None:
         raise RequestError(f"--split {settings.split} deals by class, and {source.name} has real targets: take iid")
-    with about(source.file):
-        column, seed = source.table.column, settings.data_seed
-        parts = read.own or dict(enumerate(deal(split, read.train, source.y, column, agents, seed)))
+    if owners is not None:
+        sizes = source.table.parts
+        ends = np.cumsum(sizes).tolist()
+        parts = {i: np.arange(end - n, end) for i, n, end in zip(owners, sizes, ends, strict=True)}
+    else:
+        with about(source.file):
+            column, seed = source.table.column, settings.data_seed
+            parts = dict(enumerate(deal(split, train, source.y, column, agents, seed)))
     stay = encoder.sparse(source, sparse)
     if not stay:
-        mine = [agent for group in groups for agent in group]
-        encoder.check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(read.test))
+        own_rows = sum(len(parts[agent]) for group in groups for agent in group)
+        encoder.check_room(source, own_rows + len(groups) * len(test))
     tests: Encoded | None = None
     for group in groups:
         own = encoder.shards(source, [parts[agent] for agent in group], sparse=stay)
         shards = dict(zip(group, own, strict=True))
-        tests = tests or encoder.rows(read.test_source, read.test, sparse=stay)
+        tests = tests or encoder.rows(known or source, test, sparse=stay)
         records = records_of(source, encoder, shards, tests)
         records = dataclasses.replace(records, counts={agent: len(part) for agent, part in parts.items()})
         if settings.record_epsilon is not None:
@@ -121,71 +124,50 @@ def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     return values
 
 
-def _check_there(settings: DataSettings, agents: int, mine: Sequence[int]) -> None:
-    """Refuse more agents than there are files of, numbered from 0."""
-    if all(path_for(settings.data, agent).exists() for agent in mine):
-        return
-    there = next(k for k in range(agents) if not path_for(settings.data, k).exists())
-    if there > 1:
-        raise RequestError(
-            f"{path_for(settings.data, there)} does not exist, and the run has {agents} agents (5 where nothing says "
-            f"how many): for the {there} files before it give --agents {there}"
-        )
+def _read_own(settings: DataSettings, agents: int, mine: Sequence[int]) -> tuple[Source, Source | None]:
+    """Records of agents with files of their own, and those of tests; what is not declared is read from none of them.
 
-
-def _read_own(settings: DataSettings, mine: Sequence[int]) -> ReadRecords:
-    """Records of agents with files of their own; what is not declared is read from none of them."""
-    known, paths = _public(settings), [path_for(settings.data, agent) for agent in mine]
+    Refused are more agents than there are files of, numbered from 0.
+    """
+    paths, schema, known = [path_for(settings.data, agent) for agent in mine], declared(settings), None
+    if not all(path.exists() for path in paths):
+        there = next(k for k in range(agents) if not path_for(settings.data, k).exists())
+        if there > 1:
+            raise RequestError(
+                f"{path_for(settings.data, there)} does not exist, and the run has {agents} agents (5 where nothing "
+                f"says how many): for the {there} files before it give --agents {there}"
+            )
+    place = "without a test file nothing else names the features"
+    if settings.test is not None:
+        known = read_file(settings.test, schema, settings.positive)
+        schema = known.schema
+    elif form_of(settings.data) != ".csv" and schema.features is None:
+        raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
+    elif form_of(settings.data) == ".csv" and not schema.rules:
+        raise RequestError(f"{settings.data}: declare every column in [data.schema.columns]: {place}")
     tables = []
     for path in paths:
         with about(path):
-            table = read_table(path, known.schema)
-            label = label_of(table, known.schema)
+            table = read_table(path, schema)
+            label = label_of(table, schema)
             if table.numbers is None:
-                check_columns(known.schema, table)
-                used = dict.fromkeys([*(rule.column for rule in known.schema.rules), label])
+                check_columns(schema, table)
+                used = dict.fromkeys([*(rule.column for rule in schema.rules), label])
                 for name in used:
                     table.column(name)
                 table = replace(table, names=tuple(used))
-            tables.append(without(table, label, known.schema.leave_out))
+            tables.append(without(table, label, schema.leave_out))
     with about(*paths):
-        source = source_of(stacked(tables), known.schema, settings.positive, discover=False)
-    own = dealt_already(mine, source.table.parts)
-    source = replace(source, name=Path(settings.data).name, file=settings.data, notes=known.notes)
-    return ReadRecords(source, every(source), known, every(known), own, False)
+        source = source_of(stacked(tables), schema, settings.positive, discover=False)
+    notes = source.notes if known is None else known.notes
+    return replace(source, name=Path(settings.data).name, file=settings.data, notes=notes), known
 
 
-def dealt_already(agents: Sequence[int], sizes: Sequence[int]) -> dict[int, Rows]:
-    """Rows of every agent in the table that its own and the others' make together."""
-    ends = np.cumsum(sizes).tolist()
-    return {i: np.arange(end - n, end) for i, n, end in zip(agents, sizes, ends, strict=True)}
-
-
-def _public(settings: DataSettings) -> Source:
-    """Test records of agents with files of their own; without any, the schema alone as a source without rows."""
-    schema = declared(settings)
-    if settings.test is not None:
-        return read_file(settings.test, schema, settings.positive)
-    place = "without a test file nothing else names the features"
-    if form_of(settings.data) != ".csv":
-        if schema.features is None:
-            raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
-        X = np.zeros((0, schema.features))
-        table = table_of_numbers(X, numbered(schema.features), "label", lambda: column_of(()), str, settings.data)
-    else:
-        if not schema.rules:
-            raise RequestError(f"{settings.data}: declare every column in [data.schema.columns]: {place}")
-        names = [rule.column for rule in schema.rules] + ([schema.label] if schema.label else [])
-        table = RawTable(tuple(dict.fromkeys(names)), 0, lambda name: column_of(()), str, settings.data)
-    return source_of(table, schema, settings.positive, discover=False)
-
-
-def tests_of(source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
-    """Source of the test records, training rows, and test rows of that source: drawn, or those of a file."""
+def tests_of(source: Source, settings: DataSettings) -> Source | None:
+    """Test records of a file; None where they are drawn."""
     if settings.test is None or settings.named:
-        return source, *drawn(source, settings)
-    known = read_file(settings.test, source.schema, settings.positive)
-    return known, every(source), every(known)
+        return None
+    return read_file(settings.test, source.schema, settings.positive)
 
 
 def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], test: Encoded) -> Records:
@@ -203,6 +185,9 @@ def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], tes
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     if settings.record_epsilon is not None:
         notes += (f"record_epsilon: column {settings.record_epsilon!r} is taken to be public, and no budget covers it",)
+    columns = tuple(block.kind for block in source.blocks)
+    if source.table.numbers is not None:
+        columns = (Number(1.0, 0.0, 1.0),) * source.table.numbers.shape[1]
     return Records(
         name=source.name,
         shards=shards,
@@ -217,7 +202,7 @@ def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], tes
         labels=source.schema.classes,
         left_out=bool(source.table.left_out),
         telling=source.telling,
-        raw=source.features.encoding(intercept=not settings.no_intercept),
+        raw=Encoding(columns, intercept=not settings.no_intercept) if source.schema.measured else None,
     )
 
 

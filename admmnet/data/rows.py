@@ -153,19 +153,19 @@ def steps(n: int, width: int) -> list[slice]:
 
 def _largest(source: Source, train: Rows) -> Vector:
     """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
-    largest, features = np.zeros(len(source.features.names)), source.features
+    largest = np.zeros(len(source.names))
     for piece in steps(len(train), len(largest)):
-        if features.sparse:
-            values = np.asarray(abs(features.numbers[train[piece]]).max(axis=0).toarray()).ravel()
+        if source.sparse:
+            values = np.asarray(abs(source.table.numbers[train[piece]]).max(axis=0).toarray()).ravel()
         else:
-            values = np.abs(features.take(train[piece])).max(axis=0)
+            values = np.abs(source.take(train[piece])).max(axis=0)
         np.maximum(largest, values, out=largest)
     largest[largest == 0] = 1.0
     return largest
 
 
 def _widened(scales: tuple[float, ...], source: Source) -> Vector:
-    d = len(source.features.names)
+    d = len(source.names)
     if len(scales) not in (1, d):
         raise RequestError(
             f"data.schema.scales holds {len(scales)} numbers, {source.name} has {d} features: give {d}, or one for all"
@@ -174,9 +174,11 @@ def _widened(scales: tuple[float, ...], source: Source) -> Vector:
 
 
 def _bounds(source: Source) -> Vector:
-    names, bounds = source.features.names, source.features.bounds
-    bounds = np.full(len(names), np.nan) if bounds is None else bounds
-    for name in np.array(names)[np.isnan(bounds)]:
+    if source.table.numbers is not None:
+        bounds = np.full(len(source.names), source.table.bound)
+    else:
+        bounds = np.repeat([block.bound for block in source.blocks], [block.kind.width for block in source.blocks])
+    for name in np.array(source.names)[np.isnan(bounds)]:
         raise RequestError(
             f"--normalise public: {source.name} has no public bound for feature {str(name)!r};"
             " declare low and high of its column, or scales, in [data.schema]"
@@ -226,7 +228,7 @@ def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
 
 def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
     """Names of the features of rows, the constant one included."""
-    names = source.features.names
+    names = source.names
     if settings.project is not None:
         names = tuple(f"p{k + 1}" for k in range(settings.project))
     return names if settings.no_intercept else (*names, INTERCEPT)
@@ -250,7 +252,7 @@ class Encoder(Struct, frozen=True):
 
         Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
         """
-        schema, d = source.schema, len(source.features.names)
+        schema, d = source.schema, len(source.names)
         scales, target, projection = None, None, None
         read: list[str] = []
         notes: list[str] = []
@@ -297,9 +299,9 @@ class Encoder(Struct, frozen=True):
 
         ``share`` is the largest share of these entries; at the agents of a network no entry decides.
         """
-        if not source.features.sparse or self.settings.project is not None:
+        if not source.sparse or self.settings.project is not None:
             return False
-        numbers = source.features.numbers
+        numbers = source.table.numbers
         few = share > 0.0 and numbers.nnz / max(numbers.shape[0] * numbers.shape[1], 1) <= share
         return few or len(self.names) >= WIDE
 
@@ -323,18 +325,18 @@ class Encoder(Struct, frozen=True):
         CSR rows are those that are held so, and wide or to stay ``sparse``. Dense ones are made some thousand at a
         time, so that next to the result little is held.
         """
-        features, settings = source.features, self.settings
+        settings = self.settings
         y = np.ascontiguousarray(source.y[which] if self.target is None else self.target.scaled(source.y[which]))
-        if features.sparse and (sparse or self.sparse(source)):
+        if source.sparse and (sparse or self.sparse(source)):
             return self._csr(source, which), y
         self.check_room(source, len(which))
-        if features.measured:
-            return features.raw(which, len(self.names)), y
+        if source.schema.measured:
+            return source.raw(which, len(self.names)), y
         X = np.empty((len(which), len(self.names)))
         if not settings.no_intercept:
             X[:, -1] = 1.0
-        for piece in steps(len(which), len(features.names)):
-            part = features.take(which[piece])
+        for piece in steps(len(which), len(source.names)):
+            part = source.take(which[piece])
             if self.scales is not None:
                 part = self._divided(part, self.scales)
             part = part if self.projection is None else part @ self.projection
@@ -345,7 +347,7 @@ class Encoder(Struct, frozen=True):
     def _csr(self, source: Source, which: Rows) -> Any:
         from scipy.sparse import csr_array, hstack
 
-        X = source.features.numbers[which].astype(np.float64)
+        X = source.table.numbers[which].astype(np.float64)
         if self.scales is not None:
             X.data = self._divided(X.data, self.scales[X.indices])
         if not self.settings.no_intercept:
@@ -359,7 +361,7 @@ class Encoder(Struct, frozen=True):
 
     def shards(self, source: Source, parts: Sequence[Rows], *, sparse: bool) -> Iterator[tuple[Any, Vector]]:
         """Make each part in turn; small dense ones, whose rows are made each by itself, are views of one array."""
-        alone = source.features.measured or self.projection is not None or sparse
+        alone = source.schema.measured or self.projection is not None or sparse
         places = np.cumsum(list(map(len, parts))) * (TOGETHER if alone else len(self.names)) // TOGETHER
         for _, some in groupby(zip(places.tolist(), parts, strict=True), key=itemgetter(0)):
             own = [part for _, part in some]

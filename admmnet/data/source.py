@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from admmnet.data.encode import Features, complete, encode
+from admmnet.data.encode import Block, complete, encode
 from admmnet.data.schema import FEW_CLASSES, Numeric, Schema
-from admmnet.data.table import PLAIN, RawColumn, RawTable, canonical, column_of, is_missing, listed, numbered
+from admmnet.data.table import PLAIN, RawColumn, RawTable, Rows, canonical, column_of, is_missing, listed, numbered
 from admmnet.errors import DataError, RequestError
-from admmnet.types import Vector
+from admmnet.holder.encoding import RawRows, Words
+from admmnet.types import Matrix, Vector
 
 Values = tuple[str, ...]
 
@@ -159,11 +161,12 @@ RAW = (
 
 
 class Source(Struct, frozen=True):
-    """Records that have been read and checked, but not yet transformed."""
+    """Records that have been read and checked: d features each, made on demand, neither scaled nor with a constant."""
 
     name: str  # of the data set, or the file
     y: Vector  # (n,) -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
-    features: Features  # without the intercept
+    names: tuple[str, ...]  # of the features
+    blocks: tuple[Block, ...]  # of their columns; none where the table has numbers that are features, or raw
     table: RawTable  # what they were read as
     schema: Schema  # what further files of the same data are read by; complete
     dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
@@ -172,6 +175,37 @@ class Source(Struct, frozen=True):
     telling: tuple[str, ...] = ()  # as `Records.telling`
     official: int | None = None  # first row of the official test part
     test_share: float | None = 0.25  # drawn unless another is asked for; None for the official part
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are held in CSR form."""
+        return hasattr(self.table.numbers, "tocsr")
+
+    def take(self, which: Rows) -> Matrix:
+        """Features of some rows, shape (m, d); of raw columns the numbers as they are."""
+        if self.table.numbers is not None:
+            X = self.table.numbers[which]
+            X = np.asarray(X.toarray() if self.sparse else X, dtype=np.float64)
+            return X if self.table.unit == 1.0 else X / self.table.unit
+        X, start = np.zeros((len(which), len(self.names))), 0
+        entries, first = X.reshape(-1), np.arange(len(which)) * X.shape[1]  # one number an entry: twice as fast as two
+        for kind, lookup, codes, _ in self.blocks:
+            own = lookup.take(codes[which], axis=0)
+            if isinstance(kind, Words):
+                entries[first + (start + own)] = kind.weight
+            else:
+                X[:, start : start + kind.width] = own
+            start += kind.width
+        return X
+
+    def raw(self, which: Rows, width: int) -> RawRows:
+        """Raw columns of some rows that will have d = ``width`` features."""
+        if self.table.numbers is not None:
+            return RawRows(self.take(which), np.zeros((len(which), 0), np.int64), width)
+        numbers = [block.lookup[block.codes[which]] for block in self.blocks if not isinstance(block.kind, Words)]
+        words = [block.lookup[block.codes[which], None] for block in self.blocks if isinstance(block.kind, Words)]
+        codes = np.hstack([np.zeros((len(which), 0), np.int64), *words])
+        return RawRows(np.hstack([np.zeros((len(which), 0)), *numbers]), codes.astype(np.int64), width)
 
 
 def source_of(
@@ -222,10 +256,12 @@ def source_of(
         if not schema.rules:
             why = "".join(f"; {note}" for note in notes)
             raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}{why}")
+    names, blocks = encode(schema, table)
     return Source(
         name=Path(table.origin).name,
         y=y,
-        features=encode(schema, table),
+        names=names,
+        blocks=blocks,
         table=table,
         schema=replace(schema, wanted=None),
         dependent=(*drafted, *found, *dependent),
@@ -285,18 +321,20 @@ def selected(table: RawTable, keep: NDArray[np.bool_]) -> RawTable:
 def stacked(tables: Sequence[RawTable]) -> RawTable:
     """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
     first = tables[0]
+    if len(tables) == 1:
+        return replace(first, parts=(first.rows,))
     for table in tables:
-        whose = table.where(0).partition("row")[0] if table.rows else ""
         if table.numbers is not None:
-            check_names(table.names[1:], first.names[1:], whose)
+            check_names(table.names[1:], first.names[1:], f"{table.where(0)}: ")
         elif set(table.names) != set(first.names):
             raise RequestError(
-                f"{whose}the frame has the columns {listed(table.names, 6)}, the first has {listed(first.names, 6)}: "
-                "give all frames the same"
+                f"{table.where(0).partition('row')[0]}the frame has the columns {listed(table.names, 6)}, the first has"
+                f" {listed(first.names, 6)}: give all frames the same"
             )
     parts = tuple(table.rows for table in tables)
     starts = np.concatenate([[0], np.cumsum(parts)])
 
+    @cache
     def read(name: str) -> RawColumn:
         columns = [table.column(name) for table in tables]
         levels = column_of([level for column in columns for level in column.levels])

@@ -181,8 +181,8 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
         return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
         mark = schema.separator or usual_separator(path)
-        table = read_texts([path], separator=mark, header=schema.header, refuse=refuse)
+        table = read_texts(path, separator=mark, header=schema.header, refuse=refuse)
         return replace(table, spelling=schema.spelling)
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
-    return read_libsvm([path], schema.features, refuse)
+    return read_libsvm(path, schema.features, refuse)

@@ -58,7 +58,7 @@ def test_every_kind_of_column() -> None:
     assert found.notes["income"] == "shares in the sample: 'low' 75.0%, 'high' 25.0%; 'high' is +1"
     # it encodes its sample and reads nothing more
     source = source_of(read, parse_schema(to_table(found.schema)), discover=False)
-    X = source.features.take(np.arange(read.rows))
+    X = source.take(np.arange(read.rows))
     assert source.dependent == ()
     assert np.abs(X).max() <= 1.0
     assert (X.max(axis=0) > 0.0).sum() >= X.shape[1] - 2  # all but "other", which the sample has not

@@ -209,9 +209,9 @@ def test_a_fault_far_down_names_its_line_and_lines_at_the_top_may_be_no_records(
     path = Path(write("t.csv", "\n".join(lines)))
     assert path.stat().st_size > 1 << 20
     with pytest.raises(RequestError, match=r"t\.csv, line 190001: 3 values, expected 2"):
-        read_texts([path], ("a", "b"), header=False)
+        read_texts(path, ("a", "b"), header=False)
     top = Path(write("u.csv", "|no\n|\nb,1\n|b,2\nb,1\n"))
-    table = read_texts([top], ("letter", "number"), header=False, skip="|")
+    table = read_texts(top, ("letter", "number"), header=False, skip="|")
     letter = table.column("letter")
     assert [letter.levels[code] for code in letter.codes] == ["b", "|b", "b"]
     assert table.where(2).endswith("u.csv, line 5")

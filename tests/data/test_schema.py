@@ -248,7 +248,7 @@ def test_a_file_without_a_header(write: Write) -> None:
     records = every(path, no_test=True, schema=schema)
     assert records.feature_names == ("x1", "x2=A", "x2=B", "intercept")
     assert records.counts == {0: 2}
-    table = read_texts([Path(write("h.csv", "39,40.5,y\n1,2,1\n"))], header=True)
+    table = read_texts(Path(write("h.csv", "39,40.5,y\n1,2,1\n")), header=True)
     assert table.names == ("39", "40.5", "y")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import accumulate, chain, islice, repeat
@@ -40,7 +39,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def read_texts(
-    paths: Sequence[Path],
+    path: Path,
     names: Sequence[str] | None = None,
     *,
     separator: str = ",",
@@ -49,43 +48,41 @@ def read_texts(
     seldom: Sequence[str] = (),
     refuse: Refuse = refuse,
 ) -> RawTable:
-    """Read csv files whose records follow each other; of a column each text is kept once, and four bytes a record.
+    """Read a csv file; of a column each text is kept once, and four bytes a record.
 
     Cells have no blanks around them; faults of the header, ragged rows and quotes name their line. ``names`` are those
     of all columns, of files without a header (else x1, ..., xd), or of the columns that are wanted. A first line that
     is written with another separator, or looks like a record, is refused unless ``header`` says what it is. Lines at
     the top that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
     """
-    indices, found, lines, starts = list[dict[str, int]](), list[NDArray[np.int32]](), array("l"), [0]
+    every, places, indices = tuple[str, ...](), list[int](), list[dict[str, int]]()
+    found, lines, ragged = list[NDArray[np.int32]](), array("l"), list[tuple[int, int]]()
     texts: dict[str, list[str]] = {name: [] for name in seldom}
-    for path in paths:
-        every, places, ragged = tuple[str, ...](), list[int](), list[tuple[int, int]]()
-        for begin, counts, cells in _blocks(path, separator, skip):
-            if not every:
-                every = _names(path, counts, cells, names, header)
-                wanted = tuple(names or every)
-                if missing := [name for name in wanted if name not in every]:
-                    raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
-                coded = [name for name in wanted if name not in texts]
-                places, indices = [every.index(name) for name in coded], indices or [numbering() for _ in coded]
-                if header is not False:
-                    begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
-            if counts and set(counts) != {len(every)}:
-                ragged += [(line, n) for line, n in zip(begin, counts, strict=True) if n != len(every)]
-                begin = [line for line, n in zip(begin, counts, strict=True) if n == len(every)]
-                ends = [end for end, n in zip(accumulate(counts), counts, strict=True) if n == len(every)]
-                cells = [cell for end in ends for cell in cells[end - len(every) : end]]
-            own = (map(index.__getitem__, cells[k :: len(every)]) for index, k in zip(indices, places, strict=True))
-            found.append(np.array([np.fromiter(codes, np.int32, len(begin)) for codes in own]))
-            for name, held in texts.items():
-                held += cells[every.index(name) :: len(every)]
-            lines.extend(begin)
-        refuse(f"{path}, line {k}: {n} values, expected {len(every)}; mend or remove the line" for k, n in ragged)
-        if len(lines) == starts[-1]:
-            raise RequestError(f"{path} has a header and no records: give a file with at least one record")
-        starts.append(len(lines))
+    for begin, counts, cells in _blocks(path, separator, skip):
+        if not every:
+            every = _names(path, counts, cells, names, header)
+            wanted = tuple(names or every)
+            if missing := [name for name in wanted if name not in every]:
+                raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
+            coded = [name for name in wanted if name not in texts]
+            places, indices = [every.index(name) for name in coded], [numbering() for _ in coded]
+            if header is not False:
+                begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
+        if counts and set(counts) != {len(every)}:
+            ragged += [(line, n) for line, n in zip(begin, counts, strict=True) if n != len(every)]
+            begin = [line for line, n in zip(begin, counts, strict=True) if n == len(every)]
+            ends = [end for end, n in zip(accumulate(counts), counts, strict=True) if n == len(every)]
+            cells = [cell for end in ends for cell in cells[end - len(every) : end]]
+        own = (map(index.__getitem__, cells[k :: len(every)]) for index, k in zip(indices, places, strict=True))
+        found.append(np.array([np.fromiter(codes, np.int32, len(begin)) for codes in own]))
+        for name, held in texts.items():
+            held += cells[every.index(name) :: len(every)]
+        lines.extend(begin)
+    refuse(f"{path}, line {k}: {n} values, expected {len(every)}; mend or remove the line" for k, n in ragged)
+    if not lines:
+        raise RequestError(f"{path} has a header and no records: give a file with at least one record")
     if header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, coded)):
-        raise _no_header(paths[0], wanted, "nothing that does not occur again below")
+        raise _no_header(path, wanted, "nothing that does not occur again below")
     whole = np.concatenate(found, axis=1)
 
     @cache
@@ -96,11 +93,7 @@ def read_texts(
         levels = column_of([text.strip() for text in indices[k]])
         return RawColumn(levels.levels, levels.codes[whole[k]])
 
-    def where(row: int) -> str:
-        return f"{paths[bisect_right(starts, row) - 1]}, line {lines[row]}"
-
-    parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
-    return RawTable(wanted, len(lines), read, where, str(paths[0]), parts=parts)
+    return RawTable(wanted, len(lines), read, lambda row: f"{path}, line {lines[row]}", str(path))
 
 
 Block = tuple[Sequence[int], Sequence[int], list[str]]
@@ -158,16 +151,15 @@ def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, st
     """Read a text file of columns, and say its separator, unless that is given, and False if it has no header."""
     separator = separator or _most(next(read_blocks(path))[0])
     try:
-        return read_texts([path], separator=separator), separator, None
+        return read_texts(path, separator=separator), separator, None
     except DataError as error:
         if error.reason != _NAMELESS:
             raise
-    return read_texts([path], separator=separator, header=False), separator, False
+    return read_texts(path, separator=separator, header=False), separator, False
 
 
-def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> RawTable:
+def read_numbers(path: Path, names: Sequence[str]) -> RawTable:
     """Read a file of comma separated finite numbers, of which the first is the label and all others are features."""
-    (path,) = paths
     blocks, above = [], 0
     for lines in read_blocks(path):
         try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from admmnet.data.files import read_bytes
-from admmnet.data.table import RawColumn, RawTable, column_of_numbers
+from admmnet.data.source import stacked
+from admmnet.data.table import RawTable, column_of_numbers, table_of_numbers
 from admmnet.errors import DataError, RequestError
 
 _BYTES = 0x08  # type code of unsigned bytes, the only one of these files
@@ -21,32 +24,23 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> RawTable:
 
     Features are r0c0, r0c1, ..., row by row: pixels divided by 255, the largest value a byte can have.
     """
-    images, labels = ([read_idx(path, axes) for path in paths[k::2]] for k, axes in ((0, 3), (1, 1)))
-    for k, (pictures, answers) in enumerate(zip(images, labels, strict=True)):
-        image_path, label_path = paths[2 * k : 2 * k + 2]
-        if len(pictures) != len(answers) or pictures.shape[1:] != images[0].shape[1:]:
-            raise RequestError(
-                f"{image_path} is {' x '.join(map(str, pictures.shape))} and {label_path} has {len(answers)} labels:"
-                " get the original files"
-            )
-        if answers.max() >= classes:
-            at = int(np.argmax(answers >= classes))
-            raise DataError(f"{label_path}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}")
-    height, width = images[0].shape[1:]
-    pixels = np.concatenate([pictures.reshape(len(pictures), -1) for pictures in images])
-    starts = np.cumsum([0, *map(len, images)]).tolist()
-    names = tuple(f"r{r}c{c}" for r in range(height) for c in range(width))
+    return stacked([_labelled(*pair, label, classes) for pair in zip(paths[::2], paths[1::2], strict=True)])
 
-    def read(name: str) -> RawColumn:
-        values = np.concatenate(labels) if name == label else pixels[:, names.index(name)]
-        return column_of_numbers(values.astype(np.float64))
+
+def _labelled(images: Path, labels: Path, label: str, classes: int) -> RawTable:
+    pictures, answers = read_idx(images, 3), read_idx(labels, 1)
+    n, height, width = pictures.shape
+    if n != len(answers):
+        raise RequestError(f"{images} has {n} images and {labels} has {len(answers)} labels: get the original files")
+    if answers.max() >= classes:
+        at = int(np.argmax(answers >= classes))
+        raise DataError(f"{labels}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}")
+    names, column = tuple(f"r{r}c{c}" for r in range(height) for c in range(width)), partial(column_of_numbers, answers.astype(np.float64))
 
     def where(row: int) -> str:
-        part = int(np.searchsorted(starts, row, side="right")) - 1
-        return f"{paths[2 * part]}, image {row - starts[part] + 1}"
+        return f"{images}, image {row + 1}"
 
-    sizes = tuple(map(len, images))
-    return RawTable((label, *names), starts[-1], read, where, str(paths[0]), label, pixels, 255.0, parts=sizes)
+    return replace(table_of_numbers(pictures.reshape(n, -1), names, label, column, where, str(images)), unit=255.0)
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:

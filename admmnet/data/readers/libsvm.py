@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,40 +20,28 @@ WIDEST = 100_000
 """Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
-def read_libsvm(paths: Sequence[Path], width: int | None, refuse: Refuse = refuse) -> RawTable:
-    """Read libsvm files whose records follow each other.
-
-    The label column is called label, features x1, ..., xd; d is read from rows if not given.
+def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> RawTable:
+    """Read a libsvm file; the label column is called label, features x1, ..., xd; d is read from rows if not given.
 
     Refused, with file, line and index: malformed lines, indices that are 0, repeated, out of order or above the
     width, and values that are no finite numbers.
     """
-    lines: list[str] = []
-    starts: list[int] = []
-    for file in paths:
-        starts.append(len(lines))
-        lines += [line.partition("#")[0].strip() for block in read_blocks(file) for line in block]
-    parts = tuple(np.diff([*starts, len(lines)]).tolist()) if len(paths) > 1 else ()
-
-    def place(line: int) -> str:
-        which = bisect_right(starts, line) - 1
-        return f"{paths[which]}, line {line - starts[which] + 1}"
-
+    lines = [line.partition("#")[0].strip() for block in read_blocks(path) for line in block]
     sound = np.array([_LINE.fullmatch(line) is not None for line in lines])
     refuse(
-        f"{place(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
+        f"{path}, line {row + 1}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
         for row in np.flatnonzero(~sound).tolist()
     )
     at = np.flatnonzero(sound)
     lines = [lines[row] for row in at.tolist()]
 
     def where(row: int) -> str:
-        return place(int(at[row]))
+        return f"{path}, line {at[row] + 1}"
 
-    rows = _parse(paths[0], lines, width, where, refuse)
+    rows = _parse(path, lines, width, where, refuse)
     heads = column_of([line.split(None, 1)[0] for line in lines])
-    table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(paths[0]))
-    return replace(table, dependent=() if width is not None else (f"width {rows.shape[1]}",), parts=parts)
+    table = table_of_numbers(rows, numbered(rows.shape[1]), "label", lambda: heads, where, str(path))
+    return replace(table, dependent=() if width is not None else (f"width {rows.shape[1]}",))
 
 
 def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, refuse: Refuse) -> Any:

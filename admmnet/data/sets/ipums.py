@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from admmnet.data.known import DataSet, bands, codes
+from admmnet.data.known import DataSet, bands, codes, each
 from admmnet.data.readers.delimited import read_texts
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.table import RawTable
@@ -112,7 +112,7 @@ SETS = (
         name="ipums:",
         shown="ipums:FILE",
         takes=(r".*\.csv(\.gz)?", "an extract in csv form, ending with .csv or .csv.gz"),
-        read=read_texts,
+        read=each(read_texts),
         files=(("ipums/FILE",),),
         origin="ipums.org (an extract in csv form, for registered users)",
         adapt=_adapt,

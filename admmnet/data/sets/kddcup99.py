@@ -7,10 +7,9 @@ caps it; docs/data.md lists them all.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from admmnet.data.known import DataSet, codes
+from admmnet.data.known import DataSet, codes, each
 from admmnet.data.readers.delimited import read_texts
 
 ATTACKS = (
@@ -71,7 +70,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 SETS = (
     DataSet(
         name="kddcup99",
-        read=partial(read_texts, names=(*COLUMNS, "label"), header=False),
+        read=each(read_texts, names=(*COLUMNS, "label"), header=False),
         schema={"label": "label", "labels": LABELS, "columns": COLUMNS},
         files=(("kddcup99/kddcup.data_10_percent", "kddcup99/kddcup.data"),),
         origin="the UCI KDD archive (KDD Cup 1999 data): kddcup.data_10_percent.gz, or the full kddcup.data.gz",

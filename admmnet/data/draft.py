@@ -163,7 +163,7 @@ def _look(name: str, column: RawColumn, spelling: Spelling) -> tuple[Rule | Doub
 def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spelling) -> Doubt | None:
     """Why words of so many records are left out; None if they are categories."""
     odd = [level for level in levels if spelling.finite(level) is None]
-    if odd and all(spelling.infinite(level) for level in odd):
+    if odd and all(math.isinf(spelling.value(level)) for level in odd):
         words = f"{listed(odd, 3)}: fill them in, or leave these cells empty"
         return Doubt(name, "numbers that are not finite", words)
     if len(levels) > FEW_CLASSES and odd and all(UNIT.fullmatch(level) for level in odd):

@@ -98,7 +98,8 @@ def block_of(rule: Rule, table: RawTable, *, measured: bool = False) -> Block:
     """Features that a complete rule makes of its column, or its raw numbers; errors are those of `encode`."""
     column = table.column(rule.column)
     if measured and isinstance(rule, Numeric) and measurable(rule):
-        values = np.array([_number(text, table, typed=column.typed) for text in column.levels], dtype=np.float64)
+        spelling = PLAIN if column.typed else table.spelling
+        values = np.array([*map(spelling.value, column.levels)], dtype=np.float64)
         if isinstance(rule.missing, float):
             values[np.isnan(values)] = rule.missing
         weight, kind = float(rule.weight), Number(float(rule.weight), 0.0, 1.0)
@@ -200,16 +201,8 @@ def refuse_text(schema: Schema, table: RawTable) -> None:
         if isinstance(rule, Numeric) and measurable(rule):
             column = table.column(rule.column)
             spelling = PLAIN if column.typed else table.spelling
-            odd = {text for text in column.levels if not is_missing(text) and not spelling.infinite(text)}
+            odd = {text for text in column.levels if not is_missing(text) and not math.isinf(spelling.value(text))}
             table.refuse(rule.column, lambda text: no_number(text, spelling) if text in odd else None)  # noqa: B023
-
-
-def _number(text: str, table: RawTable, *, typed: bool | None) -> float:
-    """Value of a text; nan where it is no number."""
-    try:
-        return float(text) if typed else table.spelling.number(text)
-    except ValueError:
-        return math.nan
 
 
 def bucket(name: str, value: str) -> int:

@@ -87,10 +87,10 @@ class DataSet(Struct, frozen=True, kw_only=True):
             if digest not in self.sha256.values()
         )
 
-    def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
+    def source(self, data_dir: str | None, schema: Schema, *, official: bool, labelled: bool = True) -> Source:
         """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self.located(data_dir)
-        table = self.read(paths)
+        table = replace(self.read(paths), bound=self.bound)
         complete = self.records in (None, table.rows)
         if official and not complete:
             raise RequestError(
@@ -102,12 +102,7 @@ class DataSet(Struct, frozen=True, kw_only=True):
             for name, least in self.above.items():
                 keep &= (table.numbers_of(name, missing=True) > least)[table.column(name).codes]  # nan: not asked
             table = selected(table, keep)
-        if self.adapt is not None:
-            schema = self.adapt(table, user, labelled)
-        else:
-            schema = replace(parse_schema(self.schema), scales=user.scales, centre=user.centre)
-        schema = replace(schema, measured=user.measured)
-        table = replace(table, bound=self.bound)
+        schema = schema if self.adapt is None else self.adapt(table, schema, labelled)
         notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)

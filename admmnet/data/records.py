@@ -48,62 +48,36 @@ class TargetRange(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Records:
-    """What one rank needs; of new rows for a model the shards are none, and they stand as test records.
+    """What one rank needs; of new rows for a model the shards are none, and they stand as test records."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set, or of the file.
-    shards : dict of int to (ndarray (n_i, d), ndarray (n_i,))
-        X, C-contiguous with rows of norm 1, and y of the agents that were asked for: -1 and +1, the numbers
-        0..K-1 of three or more classes, or real targets in [-1, 1]. X and `X_test` may be scipy CSR
-        arrays, see `load`.
-    counts : dict of int to int
-        n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an
-        agent. Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.
-    X_test : ndarray, shape (m, d)
-        Test rows, as in `shards`.
-    y_test : ndarray, shape (m,)
-        Their labels.
-    feature_names : tuple of str
-        The d names; "intercept" is the last unless it was left out.
-    preprocessing : str
-        "public-bounds" if each row was encoded by declared constants alone, else "data-dependent".
-    notes : tuple of str
-        Warnings to show once.
-    encoding : dict or None
-        Of files and rows in memory, and where something was read from rows: the table `[data.schema]` with all of it
-        filled in, by which further rows are encoded alike. The run folder keeps it as encoding.json.
-    target : TargetRange or None
-        For real targets: what -1 and 1 stand for.
-    left_out : bool
-        Whether training records were left out because their labels say so (``leave_out``): which records count was then
-        read from the rows, and ``preprocessing`` is "data-dependent".
-    telling : tuple of str
-        Warnings that depend on what the records are: simulations alone may show them.
-    raw : Encoding or None
-        Where shards and test records are `RawRows`: how they are encoded where nothing is measured.
-    labels : tuple of str
-        For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
-    alphas : ndarray, shape (n,), or None
-        Where records of a single holder have pure epsilons of their own: those, public by assumption.
-    """
-
-    name: str
+    name: str  # of the data set, or of the file
     shards: dict[int, tuple[Matrix, Vector]]
+    """X (n_i, d), C-contiguous with rows of norm 1, and y (n_i,) of the agents that were asked for.
+
+    Labels are -1 and +1, the numbers 0..K-1 of three or more classes, or real targets in [-1, 1]. X and ``X_test`` may
+    be scipy CSR arrays, see ``load``.
+    """
     counts: dict[int, int]
-    X_test: Matrix
-    y_test: Vector
-    feature_names: tuple[str, ...]
-    preprocessing: str
-    notes: tuple[str, ...] = ()
+    """n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an agent.
+
+    Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.
+    """
+    X_test: Matrix  # (m, d) as in ``shards``
+    y_test: Vector  # (m,)
+    feature_names: tuple[str, ...]  # the d names; "intercept" is the last unless it was left out
+    preprocessing: str  # "public-bounds" if each row was encoded by declared constants alone, else "data-dependent"
+    notes: tuple[str, ...] = ()  # warnings to show once
     encoding: dict[str, Any] | None = None
-    target: TargetRange | None = None
-    labels: tuple[str, ...] = SIGNS
+    """Of files and rows in memory, and where something was read from rows: the table `[data.schema]` with all of it
+    filled in, by which further rows are encoded alike. The run folder keeps it as encoding.json."""
+    target: TargetRange | None = None  # of real targets: what -1 and 1 stand for
+    labels: tuple[str, ...] = SIGNS  # of classes: what the labels stand for, those of -1 and +1, or of 0..K-1
     left_out: bool = False
-    telling: tuple[str, ...] = ()
-    raw: Encoding | None = None
-    alphas: Vector | None = None
+    """Whether training records were left out because their labels say so (``leave_out``): which records count was then
+    read from the rows, and ``preprocessing`` is "data-dependent"."""
+    telling: tuple[str, ...] = ()  # warnings that depend on what the records are: simulations alone may show them
+    raw: Encoding | None = None  # where rows and tests are `RawRows`: how they are encoded where nothing is measured
+    alphas: Vector | None = None  # (n,) where records of one holder have pure epsilons of their own, which are public
 
     @property
     def task(self) -> Task:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from admmnet.data.table import PLAIN, Spelling, canonical
 from admmnet.errors import RequestError
+from admmnet.forms import decode, encode
 
 Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Above0 = Annotated[float, Meta(gt=0.0, le=sys.float_info.max)]
@@ -191,36 +192,23 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
 def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
     plain = {"decimal", "thousands"} if schema.spelling == PLAIN else set()
-    columns = {rule.prefix: _entry(rule) for rule in schema.rules}
+    columns = {rule.prefix: _declared(rule, {"prefix"}) for rule in schema.rules}
     table = _declared(schema, {"rules", "wanted", "measured", "spelt", *plain})
     if schema.spelt:
         table["labels"] = {word: [*schema.spelt[word]] for word in schema.labels or ()}
     return table | ({"columns": columns} if columns else {})
 
 
-def _entry(rule: Rule) -> dict[str, Any]:
-    return {"kind": rule.__struct_config__.tag, **_declared(rule, {"prefix"})}
-
-
 def said(rule: Rule) -> dict[str, Any]:
     """Entry of a rule, without what holds where nothing is said."""
     usual = {"column": rule.prefix, "other": False, "weight": 1.0, "scale": "linear"}
-    return {key: value for key, value in _entry(rule).items() if key not in usual or value != usual[key]}
+    return {key: value for key, value in _declared(rule, {"prefix"}).items() if usual.get(key, ()) != value}
 
 
 def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
-    """Fields that say something."""
-    given = {name: getattr(value, name) for name in value.__struct_fields__ if name not in without}
-    return {key: _plain(own) for key, own in given.items() if own not in (None, (), "", {})}
-
-
-def _plain(value: Any) -> Any:
-    """Value with lists in place of tuples, and numbers that are Python's own."""
-    if isinstance(value, Mapping):
-        return {key: _plain(own) for key, own in value.items()}
-    if isinstance(value, list | tuple):
-        return [*map(_plain, value)]
-    return float(value) if isinstance(value, float) else value
+    """Fields that say something, and the kind of a rule."""
+    given = decode(dict[str, Any], encode(value))
+    return {key: own for key, own in given.items() if key not in without and own not in (None, [], "", {})}
 
 
 def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) -> T:
@@ -230,7 +218,7 @@ def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) ->
         keys = {*own, *(["kind"] if beside else ["columns", "numeric", "categorical"])}
         raise RequestError(f"unknown key {place}.{unknown[0]}; the keys are {', '.join(sorted(keys))}")
     try:
-        return convert({**_plain(given), **beside}, kind)
+        return convert({**given, **beside}, kind)
     except ValidationError as error:
         key = re.findall(r"`\$\.(\w+)", str(error))[0]
         raise RequestError(f"{place}.{key} must be {_WORDS[key]}, got {given[key]!r}") from None

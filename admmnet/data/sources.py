@@ -37,14 +37,14 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
     schema = declared(settings)
     known = find(settings.data)
     if known is not None:
-        task = declared_task(settings)
+        task = schema.task or "binary"
         if settings.task not in ("auto", task):
             remedy = ""
             if known.adapt is not None:
                 remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
             raise RequestError(
                 f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
-                f" {in_words(task, _schema_of(settings).classes)}: drop --task{remedy}"
+                f" {in_words(task, schema.classes)}: drop --task{remedy}"
             )
         known.check(settings.data_dir)
         return
@@ -89,12 +89,15 @@ def may_whiten(settings: DataSettings) -> bool:
     Rows that come encoded are whitened of sets and files alone, and where their norms are all that was changed.
     """
     plain = settings.data not in GIVEN and settings.project is None and settings.normalise == "rows"
-    return (plain or settings.encode == "private") and all(rule.weight == 1.0 for rule in _schema_of(settings).rules)
+    return (plain or settings.encode == "private") and all(rule.weight == 1.0 for rule in declared(settings).rules)
 
 
 def declared(settings: DataSettings) -> Schema:
-    """Schema of the settings, `--label` and `--features` included; a wrong table is refused."""
-    schema = replace(parse_schema(settings.schema), measured=settings.encode == "private")
+    """Schema of the settings, `--label` and `--features` included, or of a set; a wrong table is refused."""
+    schema, known = replace(parse_schema(settings.schema), measured=settings.encode == "private"), find(settings.data)
+    if known is not None and known.adapt is None:
+        own = parse_schema(known.schema)
+        return replace(own, scales=schema.scales, centre=schema.centre, measured=schema.measured)
     if settings.label is not None:
         schema = replace(schema, label=settings.label)
     if settings.record_epsilon is not None:
@@ -125,7 +128,7 @@ def declared(settings: DataSettings) -> Schema:
 
 def declared_task(settings: DataSettings) -> Task:
     """What labels the settings declare: two classes where nothing says otherwise. Reads no file."""
-    return _schema_of(settings).task or "binary"
+    return declared(settings).task or "binary"
 
 
 def declared_classes(settings: DataSettings) -> int:
@@ -133,15 +136,10 @@ def declared_classes(settings: DataSettings) -> int:
 
     RequestError if the rows alone would tell.
     """
-    schema = _schema_of(settings)
+    schema = declared(settings)
     if schema.task == "classes" and schema.labels is None:
         raise RequestError("--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here")
     return 0 if schema.task == "real" else len(schema.classes)
-
-
-def _schema_of(settings: DataSettings) -> Schema:
-    known = find(settings.data)
-    return declared(settings) if known is None or known.adapt is not None else parse_schema(known.schema)
 
 
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:

@@ -48,20 +48,16 @@ class Spelling(NamedTuple):
             text = text.replace(self.decimal, ".")
         return float(text)
 
+    def value(self, text: str) -> float:
+        """Value of a text; nan if it is no number."""
+        try:
+            return self.number(text)
+        except ValueError:
+            return math.nan
+
     def finite(self, text: str) -> float | None:
         """Value of a text; None if it is no finite number."""
-        try:
-            value = self.number(text)
-        except ValueError:
-            return None
-        return value if math.isfinite(value) else None
-
-    def infinite(self, text: str) -> bool:
-        """Whether a text is a number, but no finite one."""
-        try:
-            return not math.isfinite(self.number(text))
-        except ValueError:
-            return False
+        return value if math.isfinite(value := self.value(text)) else None
 
 
 PLAIN = Spelling()
@@ -102,7 +98,7 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         return f"{text!r} is no number but a limit; write the number that stands for it"
     if spelling.finite(re.sub(r"\s", "", text)) is not None:
         return f"{text!r} is no number for its blanks; take them out"
-    if spelling.infinite(text):
+    if math.isinf(spelling.value(text)):
         return f"{text!r} is not finite; remove the row or fill the value in"
     if PLAIN.finite(text) is not None:
         return f"{text!r} is no number where decimal = {spelling.decimal!r}; mend it, or the schema"

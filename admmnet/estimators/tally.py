@@ -10,6 +10,8 @@ import math
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
@@ -32,27 +34,16 @@ _BETWEEN = frozenset({"admmnet", "sklearn", "joblib"})
 """Packages that call a fit in place of the caller's own line."""
 
 
+@dataclass
 class Tally:
-    """What the private fits of a process have cost together.
+    """What the private fits of a process have cost together."""
 
-    Attributes
-    ----------
-    fits : int
-        Number of fits that have charged anything.
-    totals : Totals
-        Their proven costs, composed.
-    delta : float
-        The smallest of theirs, at which the sum is read.
-    adjacency : str
-        ``zero-out`` where one holds for that alone; bounds for replace-one hold for zero-out, too.
-    accounts : frozenset of str
-        Where they are added up: folders, or ``IN_MEMORY``.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self.fits, self.totals, self.delta, self.adjacency = 0, empty("proven"), 1.0, "replace-one"
-        self.accounts = frozenset[str]()
+    fits: int = 0  # that have charged anything
+    totals: Totals = field(default_factory=partial(empty, "proven"))  # their proven costs, composed
+    delta: float = 1.0  # the smallest of theirs, at which the sum is read
+    adjacency: str = "replace-one"  # or "zero-out", where one holds for that alone: bounds for the first hold for both
+    accounts: frozenset[str] = frozenset()  # where they are added up: folders, or ``IN_MEMORY``
+    _lock: Lock = field(default_factory=Lock)
 
     def add(self, spent: Sequence[Totals], delta: float, adjacency: str, account: str) -> dict[str, Any] | None:
         """Count a fit each of whose agents has spent at most this; return ``privacy_["process"]``, None for no cost.

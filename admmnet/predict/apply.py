@@ -43,18 +43,12 @@ PROBABLE = ("logistic", "softmax")
 
 @dataclass(frozen=True, kw_only=True)
 class NewData:
-    """The request for rows; what is not given is as in the run.
-
-    Attributes
-    ----------
-    data : str, path, data frame, array_like, or (X, y)
-        Name of a built-in set, the path of one file, or rows in memory as the run's were, with their labels or without.
-    data_dir, label, separator
-        As in `DataSettings`.
-    """
+    """The request for rows; what is not given is as in the run."""
 
     data: Any
-    data_dir: str | Path | None = None
+    """Name of a built-in set, the path of one file, or rows in memory as the run's were: a data frame, X (n, d), or
+    (X, y), with their labels or without."""
+    data_dir: str | Path | None = None  # this and the others as in `DataSettings`
     label: str | None = None
     separator: str | None = None
 
@@ -204,32 +198,18 @@ def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model says of some rows.
+    """What a model says of some rows."""
 
-    Attributes
-    ----------
-    row : ndarray of int, shape (m,)
-        Number of the record in its file or set, from 1.
-    score : ndarray, shape (m,)
-        x . theta; of three classes or more the largest of them.
-    probability : ndarray, shape (m,)
-        Of the positive label, 1 / (1 + exp(-score)); of three classes or more that of the predicted one. nan where
-        the loss of the run has none.
-    prediction : tuple of str
-        The positive label value where the score is positive, else the negative one; the class of the largest
-        score; of real targets the value in the target's own unit.
-    classes : tuple of str
-        Names of three classes or more, else empty.
-    probabilities : ndarray, shape (m, K)
-        Of those classes, by softmax; no column where there are none.
-    """
-
-    row: NDArray[np.intp]
-    score: Vector
+    row: NDArray[np.intp]  # (m,) number of the record in its file or set, from 1
+    score: Vector  # (m,) x . theta; of three classes or more the largest of them
     probability: Vector
+    """Of the positive label, shape (m,), 1 / (1 + exp(-score)); of three classes or more that of the predicted one. nan
+    where the loss of the run has none."""
     prediction: tuple[str, ...]
-    classes: tuple[str, ...]
-    probabilities: Matrix
+    """The positive label value where the score is positive, else the negative one; the class of the largest score; of
+    real targets the value in the target's own unit."""
+    classes: tuple[str, ...]  # names of three classes or more, else empty
+    probabilities: Matrix  # (m, K) of those classes, by softmax; no column where there are none
 
     @property
     def probable(self) -> bool:

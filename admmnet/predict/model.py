@@ -30,39 +30,19 @@ NOISE = "noise.npy"
 
 @dataclass(frozen=True)
 class Model:
-    """A model with what is needed to encode rows for it.
+    """A model with what is needed to encode rows for it."""
 
-    Attributes
-    ----------
-    folder : Path
-        The run folder.
-    theta : ndarray, shape (N, d), or (N, K, d) of K > 2 classes
-        Model of every agent.
-    consensus : ndarray, shape (d,) or (K, d)
-        Their average.
-    feature_names : tuple of str
-        The d names.
-    classes : tuple of str
-        The K names; empty of two classes and of real targets.
-    config : RunConfig
-        Settings of the run.
-    encoding : dict or None
-        The table `[data.schema]` with what the run had read from rows, if it had.
-    deviation : ndarray or None
-        Standard deviation of the noise in each number of the consensus, where the method's releases tell it.
-    found : Found
-        What sums before the first round have told of the records, by which rows are encoded and whitened.
-    """
-
-    folder: Path
-    theta: Matrix
-    consensus: Vector
-    feature_names: tuple[str, ...]
+    folder: Path  # of the run
+    theta: Matrix  # model of every agent: (N, d), or (N, K, d) of K > 2 classes
+    consensus: Vector  # their average: (d,) or (K, d)
+    feature_names: tuple[str, ...]  # the d names
     config: RunConfig
-    encoding: dict[str, Any] | None
-    classes: tuple[str, ...] = ()
+    encoding: dict[str, Any] | None  # the table `[data.schema]` with what the run had read from rows, if it had
+    classes: tuple[str, ...] = ()  # the K names; empty of two classes and of real targets
     deviation: Vector | None = None
+    """Standard deviation of the noise in each number of the consensus, where the method's releases tell it."""
     found: Found = NOTHING
+    """What sums before the first round have told of the records, by which rows are encoded and whitened."""
 
     @property
     def task(self) -> Task:

@@ -35,7 +35,8 @@ def _labelled(images: Path, labels: Path, label: str, classes: int) -> RawTable:
     if answers.max() >= classes:
         at = int(np.argmax(answers >= classes))
         raise DataError(f"{labels}, record {at + 1}: label {answers[at]}, expected 0 to {classes - 1}")
-    names, column = tuple(f"r{r}c{c}" for r in range(height) for c in range(width)), partial(column_of_numbers, answers.astype(np.float64))
+    names = tuple(f"r{r}c{c}" for r in range(height) for c in range(width))
+    column = partial(column_of_numbers, answers.astype(np.float64))
 
     def where(row: int) -> str:
         return f"{images}, image {row + 1}"

@@ -44,6 +44,23 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool = True
     random_state: Any = None
 
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to X, shape (N, d), and y, shape (N,): labels of exactly two values, or real targets.
+
+        Raises
+        ------
+        ValueError
+            X is no finite table, y has not two values, or is not finite, or ``target_range`` is empty.
+        RequestError, BudgetError
+            As `admmnet.run`.
+        """
+        self._learn(X, y)
+        return self
+
+    def _learn(self, X: Any, y: Any, groups: Any = None) -> None:
+        """Fit to rows and labels or targets, once they are checked."""
+        raise NotImplementedError
+
     def _fit(self, X: Any, labels: Vector, answers: Mapping[str, Any], _: Any = None) -> None:
         """Run the method on records (n, d) and the labels of which the schema's ``answers`` speak; keep its model."""
         if "labels" in answers:
@@ -118,10 +135,7 @@ class Budgeted(Estimator):
 def grouped(groups: Any, n: int) -> tuple[Any, Any]:
     """Sorted values of ``groups``, shape (n,), and the place of every row's among them.
 
-    Raises
-    ------
-    ValueError
-        It has another shape, or one value.
+    ValueError if it has another shape, or one value.
     """
     found = column_or_1d(groups)
     check_consistent_length(found, np.empty(n))
@@ -137,13 +151,7 @@ def grouped(groups: Any, n: int) -> tuple[Any, Any]:
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Whether scores are log-odds.
-
-    Raises
-    ------
-    AttributeError
-        They are not: a hinge or squares say nothing of probabilities.
-    """
+    """Return True where scores are log-odds; else an AttributeError: a hinge or squares say nothing of them."""
     loss = getattr(estimator, "loss_", estimator.loss)
     if loss not in ("auto", "logistic", "softmax"):
         raise AttributeError(
@@ -156,20 +164,8 @@ def has_probabilities(estimator: Any) -> bool:
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Two classes, encoded as -1 and +1; probabilities are those of the logistic and softmax losses alone."""
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X, shape (N, d), and labels y, shape (N,), of exactly two values.
-
-        Raises
-        ------
-        ValueError
-            X is no finite table, or y has not two values.
-        RequestError, BudgetError
-            As `admmnet.run`.
-        """
-        return self._learn(X, y)
-
-    def _learn(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit to rows and labels, once they are checked, and each label has its place in ``classes_``."""
+    def _learn(self, X: Any, y: Any, groups: Any = None) -> None:
+        """Fit to rows and labels, once each label has its place in ``classes_``."""
         labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
         if y is not None and labels.dtype == object:
             gone = [v is None or type(v).__name__ == "NAType" or v != v for v in labels.ravel().tolist()]
@@ -187,7 +183,6 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         else:
             self._fit(X, np.where(codes == 1, 1.0, -1.0), {}, groups)
             self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
-        return self
 
     def decision_function(self, X: Any) -> Vector:
         """Score of each row, shape (n,); above 0 is the second class."""
@@ -217,20 +212,8 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
 
     target_range: tuple[float, float] = (-1.0, 1.0)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X, shape (N, d), and targets y, shape (N,), cut off at ``target_range``, which is public.
-
-        Raises
-        ------
-        ValueError
-            X or y is not finite, or the range is empty.
-        RequestError, BudgetError
-            As `admmnet.run`.
-        """
-        return self._learn(X, y)
-
-    def _learn(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit to rows, and targets that are scaled to [-1, 1], once they are checked."""
+    def _learn(self, X: Any, y: Any, groups: Any = None) -> None:
+        """Fit to rows, and targets that are cut off at ``target_range``, which is public, and scaled to [-1, 1]."""
         X, y = self._rows(X, y, numeric=True)
         try:
             low, high = map(float, self.target_range)
@@ -240,7 +223,6 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"target_range = {self.target_range!r} must be two finite numbers, the smaller first")
         targets = np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0)
         self._fit(X, targets, {"targets": [-1.0, 1.0]}, groups)
-        return self
 
     def predict(self, X: Any) -> Vector:
         """Target of each row, shape (n,)."""

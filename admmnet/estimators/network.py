@@ -32,55 +32,43 @@ from admmnet.types import Vector
 class NetworkEstimator(Estimator):
     """Parameters of the methods of a network.
 
-    Parameters
-    ----------
-    algorithm : str
-        Name of a method of a network.
-    loss : str
-        Its loss; ``auto``: logistic where the method takes it for two classes, else what suits the method.
-    agents : int
-        N; records are dealt to them at random, in a public draw. Where ``fit`` gets groups, these are the agents.
-    topology : str, path or None
-        Graph as ``--topology`` has it.
-    graph : networkx.Graph or None
-        Graph of the nodes 0 to N - 1, in place of ``topology``.
-    epsilon, delta : float
-        Budget of every agent; delta may be ``auto``.
-    rounds : int or "auto"
-    account : path or "process"
-        Folder of an account that adds up what all fits on these records spend, or a tally of this process's fits.
-    fit_intercept : bool
-    random_state : int, RandomState or None
-        Seed, which makes the fit a simulation; None is private noise.
-    encode : {"auto", "declared", "private", "from:RUN"}
-        Whether columns of numbers are measured by noisy sums before the first round, out of the same budget. ``auto``:
-        of frames whose ``kinds`` are said, for two classes and the methods where that was tried. ``from:RUN``: as the
-        finished run in the folder RUN has measured them, at no charge.
-    whiten : {"auto", "on", "off"}
-        Whether second moments are measured, too.
-    kinds : "dtype" or None
-        Says that the types of a frame's columns are public: numbers are numeric, all others are categories.
-
-    Attributes
-    ----------
-    encoding_ : Encoding or None
-        Released encoding of raw columns; None where rows are X scaled to norm 1. d is that of the encoded rows then.
-    whitening_ : ndarray of shape (d, d) or None
-        Released matrix that makes features even.
+    A fit leaves ``encoding_``, the released encoding of raw columns, None where rows are X scaled to norm 1 (d is that
+    of the encoded rows then), and ``whitening_``, the released matrix (d, d) that makes features even, or None.
     """
 
-    algorithm: str = "noisy-gd"
-    loss: str = "auto"
-    agents: int = 5
-    topology: str | Path | None = None
-    graph: Any = None
-    epsilon: float = 1.0
+    algorithm: str = "noisy-gd"  # name of a method of a network
+    loss: str = "auto"  # auto: logistic where the method takes it for two classes, else what suits the method
+    agents: int = 5  # N; records are dealt at random, in a public draw; where ``fit`` gets groups, these are the agents
+    topology: str | Path | None = None  # graph as ``--topology`` has it
+    graph: Any = None  # networkx.Graph of the nodes 0 to N - 1, in place of ``topology``
+    epsilon: float = 1.0  # budget of every agent; delta may be ``auto``
     delta: float | str = "auto"
     rounds: int | str = "auto"
     account: str | Path = IN_MEMORY
+    """Folder of an account that adds up what all fits on these records spend, or ``process``: a tally of this one's."""
     encode: str = "auto"
-    whiten: str = "auto"
+    """Whether columns of numbers are measured by noisy sums before the first round, out of the same budget: ``auto``
+    (of frames whose ``kinds`` are said, for two classes and the methods where that was tried), ``declared``,
+    ``private``, or ``from:RUN``: as the finished run in the folder RUN has measured them, at no charge."""
+    whiten: str = "auto"  # whether second moments are measured, too: auto, on, off
     kinds: str | None = None
+    """``dtype`` says that the types of a frame's columns are public: numbers are numeric, all others are categories."""
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to X, shape (n, d), and y, shape (n,): labels of two values or more, or targets.
+
+        ``groups``, shape (n,), says which agent holds a row; agents are numbered in the order of its sorted values,
+        ``groups_``.
+
+        Raises
+        ------
+        ValueError
+            X is no finite table, y or groups has one value, ``target_range`` is empty, or agents outnumber records.
+        RequestError, BudgetError
+            The method does not learn such labels, or a setting is wrong; the budget affords nothing.
+        """
+        self._learn(X, y, groups)
+        return self
 
     def _fit(self, X: Any, y: Vector, answers: Mapping[str, Any], groups: Any = None) -> None:
         classes, loss, schema = len(answers.get("labels", ())), self.loss, dict(answers)
@@ -121,10 +109,7 @@ class NetworkEstimator(Estimator):
     def _raw(self, X: Any, two: bool) -> Mapping[str, Any] | None:
         """``columns`` of a schema, which stay raw, empty where all of X are numbers; None where rows are X scaled.
 
-        Raises
-        ------
-        ValueError
-            A parameter has another value than it may have.
+        ValueError if a parameter has another value than it may have.
         """
         if self.kinds not in (None, "dtype"):
             raise ValueError(f"kinds = {self.kinds!r}: it must be 'dtype' or None")
@@ -204,21 +189,6 @@ class NetworkClassifier(NetworkEstimator, Classifier):
         What was promised and spent, as ``privacy`` of a run's summary.
     """
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit to X, shape (n, d), and labels y, shape (n,), of two values or more.
-
-        ``groups``, shape (n,), says which agent holds a row; agents are numbered in the order of its sorted values,
-        ``groups_``.
-
-        Raises
-        ------
-        ValueError
-            X is no finite table, y or groups has one value, or there are fewer records than agents.
-        RequestError, BudgetError
-            The method does not learn so many classes, or a setting is wrong; the budget affords nothing.
-        """
-        return self._learn(X, y, groups)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
@@ -236,15 +206,3 @@ class NetworkRegressor(NetworkEstimator, Regressor):
     loss_, privacy_
         As of ``NetworkClassifier``.
     """
-
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Fit to X, shape (n, d), and targets y, shape (n,), cut off at ``target_range``; ``groups`` as a classifier's.
-
-        Raises
-        ------
-        ValueError
-            X or y is not finite, the range is empty, groups has one value, or there are fewer records than agents.
-        RequestError, BudgetError
-            The method does not learn targets, or a setting is wrong; the budget affords nothing.
-        """
-        return self._learn(X, y, groups)

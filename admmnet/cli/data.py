@@ -73,7 +73,7 @@ def check(file: str | None, schema: Path | None, most: int, balance: bool, folde
 
 
 def _print_measured(folder: Path) -> None:
-    from admmnet.predict.released import released
+    from admmnet.predict.export import released
 
     facts = released(folder)
     worth = "all of this was released, and is paid for" if facts["mode"] == "private" else "nothing is protected"

@@ -78,7 +78,7 @@ def _refused(data: DataSettings) -> list[str]:
         wrong.append(f"--test {data.test}, which is a file of its own records")
     if data.test_fraction is not None:
         wrong.append("--test-fraction, which publishes a draw of the records")
-    if parse_split(data.split).by_value:
+    if parse_split(data.split).kind in ("dirichlet", "by-column"):
         wrong.append(f"--split {data.split}, which deals by the records' values and shows the shard sizes")
     if data.record_epsilon is not None:
         wrong.append(f"--record-epsilon {data.record_epsilon}, whose values decide batches and steps, which are shown")

@@ -174,13 +174,13 @@ class RunConfig:
         Where it was tried, ``auto`` leaves columns raw, which noise may drown: the run knows how much; and it asks the
         rule for whitening where nobody has weighted the features.
         """
-        from admmnet.data.sources import may_measure, may_whiten
+        from admmnet.data.sources import left_raw, may_whiten
         from admmnet.methods.encoding_rule import TRIED
 
         data = self.sections.data
         tried, encode, whiten = self.algorithm in TRIED and self.method == "proven", data.encode, data.whiten
         if encode == "auto":
-            raw = tried and not self.data_dependent and may_measure(data) and self.declared == "binary"
+            raw = tried and not self.data_dependent and left_raw(data) != "" and self.declared == "binary"
             encode = "private" if raw else "declared"
         if whiten == "auto" and encode in ("declared", "private"):
             whiten = "auto" if tried and may_whiten(data.changed(encode=encode)) else "off"

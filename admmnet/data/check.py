@@ -17,7 +17,7 @@ from admmnet.data.rows import INTERCEPT, Encoder, every
 from admmnet.data.schema import Numeric, Rule, Schema, said
 from admmnet.data.settings import AGENT, DataSettings
 from admmnet.data.source import Source, label_of, read_labels, with_columns, without
-from admmnet.data.sources import declared, kinds_alone, read_source, read_table, validate, whole_and_bounded
+from admmnet.data.sources import declared, left_raw, read_source, read_table, validate
 from admmnet.data.table import RawTable, refuse
 from admmnet.errors import DataError, RequestError, counted
 from admmnet.holder.encoding import RawRows
@@ -47,12 +47,13 @@ class Findings:
         with self.noting():
             refuse(faults)
 
-    def check(self, table: RawTable, schema: Schema, positive: str | None) -> None:
+    def check(self, table: RawTable, schema: Schema) -> None:
         """Find the faults of labels and columns."""
+        table = replace(table, spelling=schema.spelling)
         with self.noting():
             label = label_of(table, schema)
             table = without(table, label, schema.leave_out)
-            read_labels(table, label, schema, positive, discover=True)
+            read_labels(table, label, schema, discover=True)
         # without rules, which column is no feature is known by the label alone
         if table.numbers is not None or not (schema.rules or schema.label in table.names):
             return
@@ -85,13 +86,14 @@ def check_file(settings: DataSettings) -> Findings:
     if settings.per_agent:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
     validate(settings)
-    found = Findings(whole_and_bounded(settings))
-    if kinds_alone(settings):
+    raw = left_raw(settings)
+    found = Findings(raw == "bounded")
+    if raw == "open":
         settings = settings.changed(encode="private")
     if not settings.named:
         schema = declared(settings)
         with found.noting():
-            found.check(read_table(Path(settings.data), schema, refuse=found.keep), schema, settings.positive)
+            found.check(read_table(Path(settings.data), schema, refuse=found.keep), schema)
     if not found.count:  # then exactly what a run does
         with found.noting():
             source = read_source(settings)

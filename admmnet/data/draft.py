@@ -100,7 +100,7 @@ def draft(table: RawTable, label: str | None, read_by: Schema = _NOTHING) -> Sch
     return SchemaDraft(schema, f"{table.origin}: {table.rows:,} records", tuple(doubts), notes)
 
 
-def completed(table: RawTable, schema: Schema, positive: str | None) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
+def completed(table: RawTable, schema: Schema) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
     """Draft what a schema does not say of columns, and of two label values; say what was read, and what is left out.
 
     Nothing that is said quotes a value.
@@ -120,7 +120,7 @@ def completed(table: RawTable, schema: Schema, positive: str | None) -> tuple[Sc
         if gone:
             words = f"values are missing in {listed(gone)}: one more feature of each says where"
             notes = (*notes, f"{words}; declare missing in [data.schema]")
-    if schema.task is None and positive is None:
+    if schema.task is None and schema.positive is None:
         column = table.column(label)
         values = {canonical(level) for level in column.levels if not is_missing(level)}
         gone = [level for level in column.levels if is_missing(level)]

@@ -79,11 +79,6 @@ def only_class(task: Task, score: Vector | Matrix, labels: Sequence[str]) -> str
     return labels[int(said[0])] if task == "classes" else labels[int(said[0] > 0.0)]
 
 
-def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
-    """Share of wrong predictions of two classes; +1 is predicted where the score is positive. nan without records."""
-    return figure("binary", X @ theta, y)
-
-
 def test_errors(data: Records, theta: Matrix) -> Vector:
     """Test figure of every model, a row of theta (B, d) or (B, K d), as ``figure`` has it."""
     X, y, task = data.X_test, data.y_test, data.task
@@ -95,7 +90,7 @@ def test_errors(data: Records, theta: Matrix) -> Vector:
     return np.array([figure(task, scores(X, own, data.classes), y) for own in theta])
 
 
-test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
+test_errors.__test__ = False  # type: ignore[attr-defined]
 
 
 def constant_figure(task: Task, y: Vector) -> float:

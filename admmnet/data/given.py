@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from admmnet.data.files import about
 from admmnet.data.loading import SPARSE, made, tests_of
@@ -126,7 +125,6 @@ class Given(Struct, frozen=True):
             table = table_of(X, y, prefix, "X", finite=not schema.measured)
         else:
             table = frame_table(given, prefix, "the frame")
-        table = replace(table, spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
     def _source(self, table: RawTable, schema: Schema, settings: DataSettings) -> Source:
@@ -143,16 +141,15 @@ class Given(Struct, frozen=True):
             )
         if table.numbers is not None and schema.features not in (None, len(table.names) - 1):
             raise RequestError(f"features = {schema.features}, and X has {len(table.names) - 1} columns: leave it out")
-        source = source_of(table, schema, settings.positive, discover=self.whole, drafts=drafts)
-        return replace(source, name=self.kind, file=self.kind)
+        return source_of(table, schema, self.kind, discover=self.whole, drafts=drafts)
 
     def _tests(self, source: Source, settings: DataSettings) -> Source | None:
         """Test records that were given, or lie in a file; None where they are drawn."""
         if self.test is not None:
             table = self._table(self.test, "test: ", source.schema)
-            known = source_of(table, source.schema, settings.positive, discover=False)
+            known = source_of(table, source.schema, self.kind, discover=False)
             check_names(known.names, source.names, "test: ")
-            return replace(known, file=self.kind)
+            return known
         if settings.test in ("arrays", "frame"):
             raise RequestError("the run was begun with test records in memory: give them again, test=(X, y) or a frame")
         if self.own is not None and settings.test is None and not settings.no_test:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from admmnet.data.files import content_digest, data_folder, located
 from admmnet.data.readers.delimited import read_numbers, read_texts
 from admmnet.data.readers.libsvm import read_libsvm
-from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.schema import Schema
 from admmnet.data.source import Source, selected, source_of, stacked
 from admmnet.data.table import RawTable
 from admmnet.errors import RequestError
@@ -135,10 +135,8 @@ def read_set(path: Path) -> DataSet:
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     own, schema = table["set"], table["data"]["schema"]
     names, skip, header = tuple(own.pop("names", ())), own.pop("skip", ""), schema.pop("header", None)
-    used = {rule.column for rule in parse_schema(schema).rules} | {schema.get("label"), *own.get("above", ())}
-    seldom = tuple(name for name in names if name not in used)
     readers: dict[str, Callable[[Sequence[Path]], RawTable]] = {
-        "text": each(read_texts, names=names, header=header, skip=skip, seldom=seldom),
+        "text": each(read_texts, names=names, header=header, skip=skip),
         "numbers": each(read_numbers, names=names),
         "libsvm": each(read_libsvm, width=schema.get("features")),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from admmnet.data.encode import check_columns, refuse_text
 from admmnet.data.files import about
 from admmnet.data.memory import frame_of, frame_table, table_of, with_column
 from admmnet.data.records import Records
-from admmnet.data.rows import Encoder, deal, drawn, every, names_of
+from admmnet.data.rows import Encoder, deal, drawn, every
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for, split_of
 from admmnet.data.source import Source, check_names, label_of, source_of, stacked, without
@@ -99,28 +98,25 @@ def made(
         own_rows = sum(len(parts[agent]) for group in groups for agent in group)
         encoder.check_room(source, own_rows + len(groups) * len(test))
     tests: Encoded | None = None
+    counts = {agent: len(part) for agent, part in parts.items()}
+    alphas = None if settings.record_epsilon is None else _alphas(source, parts[0], settings.record_epsilon)
     for group in groups:
         own = encoder.shards(source, [parts[agent] for agent in group], sparse=stay)
         shards = dict(zip(group, own, strict=True))
         tests = tests or encoder.rows(known or source, test, sparse=stay)
-        records = records_of(source, encoder, shards, tests)
-        records = dataclasses.replace(records, counts={agent: len(part) for agent, part in parts.items()})
-        if settings.record_epsilon is not None:
-            records = dataclasses.replace(records, alphas=_alphas(source, parts[0], settings.record_epsilon))
-        yield records
+        yield records_of(source, encoder, shards, tests, counts, alphas)
 
 
 def _alphas(source: Source, rows: Rows, name: str) -> Vector:
     """Pure epsilon of each record of one holder, from its column."""
     with about(source.file):
         column = source.table.column(name)
-    try:
-        used, place = np.unique(column.codes[rows], return_inverse=True)
-        values = np.array([source.schema.spelling.number(column.levels[code]) for code in used])[place]
-    except ValueError as error:
-        raise RequestError(f"record_epsilon = {name!r}: {error}: give a positive number in every record") from None
+    used, place = np.unique(column.codes[rows], return_inverse=True)
+    values = np.array([source.schema.spelling.value(column.levels[code]) for code in used])[place]
     if not (values > 0.0).all():
-        raise RequestError(f"record_epsilon = {name!r} has {values.min():g}: it must be positive in every record")
+        raise RequestError(
+            f"record_epsilon = {name!r} has {values.min():g}: it must be a number above 0 in every record"
+        )
     return values
 
 
@@ -139,7 +135,7 @@ def _read_own(settings: DataSettings, agents: int, mine: Sequence[int]) -> tuple
             )
     place = "without a test file nothing else names the features"
     if settings.test is not None:
-        known = read_file(settings.test, schema, settings.positive)
+        known = read_file(settings.test, schema)
         schema = known.schema
     elif form_of(settings.data) != ".csv" and schema.features is None:
         raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
@@ -158,19 +154,25 @@ def _read_own(settings: DataSettings, agents: int, mine: Sequence[int]) -> tuple
                 table = replace(table, names=tuple(used))
             tables.append(without(table, label, schema.leave_out))
     with about(*paths):
-        source = source_of(stacked(tables), schema, settings.positive, discover=False)
-    notes = source.notes if known is None else known.notes
-    return replace(source, name=Path(settings.data).name, file=settings.data, notes=notes), known
+        source = source_of(stacked(tables), schema, settings.data, discover=False)
+    return (source if known is None else replace(source, notes=known.notes)), known
 
 
 def tests_of(source: Source, settings: DataSettings) -> Source | None:
     """Test records of a file; None where they are drawn."""
     if settings.test is None or settings.named:
         return None
-    return read_file(settings.test, source.schema, settings.positive)
+    return read_file(settings.test, source.schema)
 
 
-def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], test: Encoded) -> Records:
+def records_of(
+    source: Source,
+    encoder: Encoder,
+    shards: dict[int, Encoded],
+    test: Encoded,
+    counts: dict[int, int],
+    alphas: Vector | None = None,
+) -> Records:
     """Records of encoded shards, with what is said of their encoding."""
     settings, read = encoder.settings, (*source.dependent, *encoder.dependent)
     notes = source.notes + encoder.notes
@@ -191,7 +193,7 @@ def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], tes
     return Records(
         name=source.name,
         shards=shards,
-        counts={agent: len(y) for agent, (_, y) in shards.items()},
+        counts=counts,
         X_test=test[0],
         y_test=test[1],
         feature_names=encoder.names,
@@ -203,6 +205,7 @@ def records_of(source: Source, encoder: Encoder, shards: dict[int, Encoded], tes
         left_out=bool(source.table.left_out),
         telling=source.telling,
         raw=Encoding(columns, intercept=not settings.no_intercept) if source.schema.measured else None,
+        alphas=alphas,
     )
 
 
@@ -230,39 +233,24 @@ def load_new(
     labelled: bool = True,
     table: RawTable | None = None,
 ) -> Records:
-    """Load rows as a model's features, as test records; what the schema leaves open is refused, never read from them.
+    """Load rows as a model's d ``features``, as test records; what the schema leaves open is refused, never read.
 
-    Parameters
-    ----------
-    settings : DataSettings
-        One file or built-in set; `data_seed`, `test` and `test_fraction` count where `part` is not "all".
-    features : sequence of str
-        The d feature names of the model in order.
-    part : {"test", "train", "all"}
-        Which rows: those that a run with these settings tests on, trains on, or all.
-    labelled : bool
-        Whether labels are read; if not they may be absent, and are nan.
-    table : RawTable or None
-        Rows that are in memory.
+    ``settings`` name one file or built-in set, unless the rows are a ``table`` in memory. ``part`` says which: those
+    that a run with these settings tests on, trains on, or all. If not ``labelled``, labels may be absent, and are nan.
     """
     (validate if table is None else check_settings)(settings)
-    if settings.named:
-        source = read_source(settings, labelled=labelled)
+    schema = declared(settings)
+    columns = schema.rules or settings.named or form_of(settings.data) != ".csv"
+    if settings.project is not None and not columns:
+        raise RequestError(f"{settings.data}: the model's features are projections, and nothing says of what columns")
+    if table is None:
+        source = read_source(settings, labelled=labelled, discover=False)
     else:
-        schema = declared(settings)
-        if settings.project is not None and form_of(settings.data) == ".csv" and not schema.rules:
-            raise RequestError(
-                f"{settings.data}: the model's features are projections, and nothing says of what columns"
-            )
-        if table is None:
-            source = read_file(settings.data, schema, settings.positive, labelled=labelled)
-        else:
-            if table.numbers is not None and schema.features not in (None, table.numbers.shape[1]):
-                raise RequestError(f"X has {table.numbers.shape[1]} columns, expected {schema.features}")
-            table = replace(table, spelling=schema.spelling)
-            source = source_of(table, schema, settings.positive, discover=False, labelled=labelled)
+        if table.numbers is not None and schema.features not in (None, table.numbers.shape[1]):
+            raise RequestError(f"X has {table.numbers.shape[1]} columns, expected {schema.features}")
+        source = source_of(table, schema, discover=False, labelled=labelled)
     refuse_text(source.schema, source.table)
-    check_names(names_of(source, settings), tuple(features), f"{settings.data}: ")
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     encoder = Encoder.of(source, which, settings, discover=False)
-    return records_of(source, encoder, {}, encoder.rows(source, which))
+    check_names(encoder.names, tuple(features), f"{settings.data}: ")
+    return records_of(source, encoder, {}, encoder.rows(source, which), {})

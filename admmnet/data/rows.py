@@ -226,14 +226,6 @@ def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
     return draw(len(source.y), share, settings.data_seed)
 
 
-def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
-    """Names of the features of rows, the constant one included."""
-    names = source.names
-    if settings.project is not None:
-        names = tuple(f"p{k + 1}" for k in range(settings.project))
-    return names if settings.no_intercept else (*names, INTERCEPT)
-
-
 class Encoder(Struct, frozen=True):
     """A fixed map of encoded records to rows, each by itself, and what it was made from."""
 
@@ -291,7 +283,8 @@ class Encoder(Struct, frozen=True):
                 f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
                 f" {settings.data_seed}, which is public"
             )
-        names = names_of(source, settings)
+        names = source.names if projection is None else tuple(f"p{k + 1}" for k in range(projection.shape[1]))
+        names = names if settings.no_intercept else (*names, INTERCEPT)
         return cls(schema, settings, names, scales, projection, target, tuple(read), tuple(notes))
 
     def sparse(self, source: Source, share: float = 0.0) -> bool:

@@ -111,6 +111,7 @@ class Schema(Struct, frozen=True):
     thousands: Annotated[str, Meta(pattern=r'^(_|[^\w+"-])?\Z')] = ""  # between groups of three digits
     measured: bool = False  # whether columns stay raw until their bounds and shapes are measured
     wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open
+    positive: str | None = None  # label value that is +1 whatever the order of the labels
 
     @property
     def spelling(self) -> Spelling:
@@ -135,6 +136,8 @@ class Schema(Struct, frozen=True):
 
 
 T = TypeVar("T", bound=Struct)
+_BESIDE = {"rules", "spelt", "measured", "wanted", "positive"}
+"""Fields of a schema that are no keys of the table."""
 _LISTS = {"labels": 1, "categories": 1, "drop": 0, "leave_out": 0, "numeric": 0, "categorical": 0}
 """Keys of lists of values, each of which becomes its text, and how many there must be."""
 _WORDS = {
@@ -193,7 +196,7 @@ def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
     plain = {"decimal", "thousands"} if schema.spelling == PLAIN else set()
     columns = {rule.prefix: _declared(rule, {"prefix"}) for rule in schema.rules}
-    table = _declared(schema, {"rules", "wanted", "measured", "spelt", *plain})
+    table = _declared(schema, _BESIDE | plain)
     if schema.spelt:
         table["labels"] = {word: [*schema.spelt[word]] for word in schema.labels or ()}
     return table | ({"columns": columns} if columns else {})
@@ -213,7 +216,7 @@ def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
 
 def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) -> T:
     """Make a schema, or a rule, of the values of a table; ``beside`` are fields that no table has."""
-    own = set(kind.__struct_fields__) - {"rules", "spelt", "measured", "wanted", *beside}
+    own = set(kind.__struct_fields__) - _BESIDE - beside.keys()
     if unknown := [key for key in given if key not in own]:
         keys = {*own, *(["kind"] if beside else ["columns", "numeric", "categorical"])}
         raise RequestError(f"unknown key {place}.{unknown[0]}; the keys are {', '.join(sorted(keys))}")

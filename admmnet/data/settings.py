@@ -152,11 +152,6 @@ class Split(Struct, frozen=True):
     numbers: tuple[float, ...] = ()  # of dirichlet:A, zipf:S and sizes:A:B:..., one an agent, in any unit
     column: str = ""  # of by-column:NAME
 
-    @property
-    def by_value(self) -> bool:
-        """Whether what a record holds decides where it goes."""
-        return self.kind in ("dirichlet", "by-column")
-
 
 SHARDS, GROUPS = "shards", "groups"
 """What ``split`` says where a program dealt the records itself: every agent's own, or by a digest of the owners."""
@@ -313,10 +308,11 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
             raise RequestError(f"--test {settings.test} must have the form of the data, {form}{remedy}")
     if form == ".csv" and settings.features is not None:
         raise RequestError("--features goes with libsvm and npz files; a csv file's width is its header's")
-    if form != ".csv" and settings.label is not None:
-        raise RequestError(f"--label {settings.label} goes with a csv file; {form} rows carry their label")
-    if form != ".csv" and settings.separator is not None:
-        raise RequestError(f"--separator {settings.separator} goes with a csv file, not with {settings.data}")
+    for name, value in {"label": settings.label, "separator": settings.separator}.items():
+        if form != ".csv" and value is not None:
+            raise RequestError(
+                f"--{name} {value} goes with a csv file: {form} rows have no names, and carry their label"
+            )
     if not settings.per_agent:
         return
     if settings.test is None and not settings.no_test:

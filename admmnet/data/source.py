@@ -29,17 +29,15 @@ MOST_CLASSES = 1000
 UNLABELLED = "every record needs a label: fill it in, or remove the record"
 
 
-def read_labels(
-    table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool
-) -> tuple[Vector, Schema, tuple[str, ...]]:
+def read_labels(table: RawTable, name: str, schema: Schema, discover: bool) -> tuple[Vector, Schema, tuple[str, ...]]:
     """Turn a label column into signs, into numbers of classes, or into real targets, as the schema declares it.
 
-    Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns two declared labels round
-    if need be; without `discover` no label value and no range is read from the rows, but must be declared. Return the
-    labels, shape (n,), the schema with their values or range, and what was read from the rows.
+    Targets are clipped to their range and keep their unit. Without `discover` no label value and no range is read from
+    the rows, but must be declared. Return the labels, shape (n,), the schema with their values or range, and what was
+    read from the rows.
     """
     column = table.column(name)
-    schema, read = _discovered(table, name, schema, positive, discover)
+    schema, read = _discovered(table, name, schema, discover)
     if schema.targets is not None:
         return np.clip(table.numbers_of(name), *schema.targets)[column.codes], schema, read
     if schema.threshold is not None:
@@ -48,15 +46,13 @@ def read_labels(
         negative = next((label for label in map(canonical, column.levels) if label in ("-1", "0", "-0")), "-1")
         usual = (("-1", "1"), {}) if negative == "-1" else (("0", "1"), {"0": ["-0"]})
         return _by_value(table, name, *usual, declared=False), schema, read
-    values = oriented(schema.labels, positive)
+    values = oriented(schema.labels, schema.positive)
     return _by_value(table, name, values, schema.spelt), replace(schema, labels=values), read
 
 
-def _discovered(
-    table: RawTable, name: str, schema: Schema, positive: str | None, discover: bool
-) -> tuple[Schema, tuple[str, ...]]:
+def _discovered(table: RawTable, name: str, schema: Schema, discover: bool) -> tuple[Schema, tuple[str, ...]]:
     """Fill in the labels, or the range, that ``--task`` or ``--positive`` leaves to be read from the rows."""
-    wanted = schema.wanted if schema.wanted in ("classes", "real") else None
+    wanted, positive = schema.wanted if schema.wanted in ("classes", "real") else None, schema.positive
     declared = any(given is not None for given in (schema.labels, schema.targets, schema.threshold))
     if declared or (wanted is None and positive is None):
         return schema, ()
@@ -99,10 +95,8 @@ def _discovered(
 
 def _place(label: str) -> tuple[bool, float, str]:
     """Order of label values: numbers by size, then words."""
-    try:
-        return False, float(label), label
-    except ValueError:
-        return True, 0.0, label
+    number = PLAIN.finite(label)
+    return number is None, number or 0.0, label
 
 
 def oriented(declared: Values, positive: str | None) -> Values:
@@ -211,13 +205,13 @@ class Source(Struct, frozen=True):
 def source_of(
     table: RawTable,
     schema: Schema,
-    positive: str | None = None,
+    file: str | None = None,
     *,
     discover: bool,
     labelled: bool = True,
     drafts: bool = False,
 ) -> Source:
-    """Check and encode a table.
+    """Check and encode a table, of a file or what stands for one.
 
     Without `discover`, categories, bounds, width and labels are never read from the rows: a schema that leaves them
     open is refused. With `drafts`, columns of which nothing is declared are encoded as `draft` proposes; else they are
@@ -225,19 +219,18 @@ def source_of(
     """
     if table.dependent and not discover:
         raise RequestError(f"{table.origin}: the width must be declared, with --features D or data.schema.features")
-    notes: tuple[str, ...] = ()
-    drafted: tuple[str, ...] = ()
+    table, notes, drafted = replace(table, spelling=schema.spelling), tuple[str, ...](), tuple[str, ...]()
     if labelled:
         label = label_of(table, schema)
         if drafts and table.numbers is None:
             from admmnet.data.draft import completed
 
-            schema, drafted, notes = completed(table, replace(schema, label=label), positive)
+            schema, drafted, notes = completed(table, replace(schema, label=label))
             table = replace(table, spelling=schema.spelling)
         table = without(table, label, schema.leave_out)
-        y, schema, found = read_labels(table, label, schema, positive, discover)
+        y, schema, found = read_labels(table, label, schema, discover)
     else:
-        values = None if schema.labels is None else oriented(schema.labels, positive)
+        values = None if schema.labels is None else oriented(schema.labels, schema.positive)
         y, schema, found = np.full(table.rows, np.nan), replace(schema, labels=values), ()
     dependent = table.dependent
     if table.numbers is not None:
@@ -258,13 +251,14 @@ def source_of(
             raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}{why}")
     names, blocks = encode(schema, table)
     return Source(
-        name=Path(table.origin).name,
+        name=Path(file or table.origin).name,
         y=y,
         names=names,
         blocks=blocks,
         table=table,
         schema=replace(schema, wanted=None),
         dependent=(*drafted, *found, *dependent),
+        file=file,
         notes=notes,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
 from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
-from admmnet.data.schema import Numeric, Rule, Schema, Task, measurable, parse_schema, separator_of
+from admmnet.data.schema import Numeric, Schema, Task, measurable, parse_schema, separator_of
 from admmnet.data.sets import find
 from admmnet.data.settings import GIVEN, GROUPS, SHARDS, DataSettings, check_settings, form_of, parse_split, reserved
 from admmnet.data.source import Source, source_of
@@ -57,30 +57,19 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
             raise RequestError(f"{path} does not exist: correct the path (relative ones start at the working folder)")
 
 
-def kinds_alone(settings: DataSettings) -> bool:
-    """Whether columns stay raw whatever noise does: a schema names kinds, and leaves bounds or categories open."""
-    if settings.encode != "auto":
-        return settings.encode == "private"
-    return any(rule.open for rule in _may_stay_raw(settings))
+def left_raw(settings: DataSettings) -> Literal["", "bounded", "open"]:
+    """Which columns ``auto`` asks the rule for noisy sums about, as far as the declaration says; reads no file.
 
-
-def may_measure(settings: DataSettings) -> bool:
-    """Whether ``auto`` asks the rule for noisy sums: kinds alone, or numbers between bounds. Reads no file."""
-    return any(rule.open or measurable(rule) for rule in _may_stay_raw(settings))
-
-
-def whole_and_bounded(settings: DataSettings) -> bool:
-    """Whether ``auto`` asks the rule for columns of which all is declared."""
-    return settings.encode == "auto" and may_measure(settings) and not kinds_alone(settings)
-
-
-def _may_stay_raw(settings: DataSettings) -> tuple[Rule, ...]:
-    """Rules of columns that may stay raw; none where something else says how rows are made."""
-    if settings.named or settings.project is not None or settings.normalise != "rows" or not settings.schema:
-        return ()
+    "open": a schema names kinds, and leaves bounds or categories open, so that columns stay raw whatever noise does;
+    "bounded": all is declared, numbers by their bounds; "": something else says how rows are made.
+    """
+    if settings.encode != "auto" or settings.named or not settings.schema:
+        return ""
     rules = declared(settings).rules
     usual = all(rule.scale == "linear" for rule in rules if isinstance(rule, Numeric) and rule.open)
-    return rules if usual else ()
+    if settings.project is not None or settings.normalise != "rows" or not usual:
+        return ""
+    return "open" if any(rule.open for rule in rules) else "bounded" if any(map(measurable, rules)) else ""
 
 
 def may_whiten(settings: DataSettings) -> bool:
@@ -94,10 +83,10 @@ def may_whiten(settings: DataSettings) -> bool:
 
 def declared(settings: DataSettings) -> Schema:
     """Schema of the settings, `--label` and `--features` included, or of a set; a wrong table is refused."""
-    schema, known = replace(parse_schema(settings.schema), measured=settings.encode == "private"), find(settings.data)
+    schema, known, raw = parse_schema(settings.schema), find(settings.data), settings.encode == "private"
     if known is not None and known.adapt is None:
-        own = parse_schema(known.schema)
-        return replace(own, scales=schema.scales, centre=schema.centre, measured=schema.measured)
+        return replace(parse_schema(known.schema), scales=schema.scales, centre=schema.centre, measured=raw)
+    schema = replace(schema, measured=raw, positive=settings.positive)
     if settings.label is not None:
         schema = replace(schema, label=settings.label)
     if settings.record_epsilon is not None:
@@ -142,13 +131,13 @@ def declared_classes(settings: DataSettings) -> int:
     return 0 if schema.task == "real" else len(schema.classes)
 
 
-def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
-    """Read pooled records; what a file's schema leaves open is read from its rows."""
+def read_source(settings: DataSettings, *, labelled: bool = True, discover: bool = True) -> Source:
+    """Read pooled records; what a file's schema leaves open is read from its rows, or refused."""
     known, schema = find(settings.data), declared(settings)
     if known is None:
         # without an intercept a record in the middle of every column would have no direction
-        drafts = settings.data_dependent and not settings.no_intercept
-        return read_file(settings.data, schema, settings.positive, discover=True, labelled=labelled, drafts=drafts)
+        drafts = discover and settings.data_dependent and not settings.no_intercept
+        return read_file(settings.data, schema, discover=discover, labelled=labelled, drafts=drafts)
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
@@ -157,30 +146,22 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
 
 
 def read_file(
-    file: str | Path,
-    schema: Schema,
-    positive: str | None,
-    *,
-    discover: bool = False,
-    labelled: bool = True,
-    drafts: bool = False,
+    file: str, schema: Schema, *, discover: bool = False, labelled: bool = True, drafts: bool = False
 ) -> Source:
     """Read a file by the form its ending names; parameters are those of `source_of`."""
     with about(file):
         table = read_table(Path(file), schema, labelled=labelled)
-        source = source_of(table, schema, positive, discover=discover, labelled=labelled, drafts=drafts)
-    return replace(source, file=str(file))
+        return source_of(table, schema, file, discover=discover, labelled=labelled, drafts=drafts)
 
 
 def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> RawTable:
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":
-        return replace(read_parquet(path), spelling=schema.spelling)
+        return read_parquet(path)
     if form == ".csv":
         mark = schema.separator or usual_separator(path)
-        table = read_texts(path, separator=mark, header=schema.header, refuse=refuse)
-        return replace(table, spelling=schema.spelling)
+        return read_texts(path, separator=mark, header=schema.header, refuse=refuse)
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm(path, schema.features, refuse)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.figures import test_error
+from admmnet.data.figures import figure
 from admmnet.errors import MissingDataError
 from admmnet.experiments.figures import Row, by, curves, distinct, over_epsilon, pick, split, values
 from admmnet.experiments.parsing import said
@@ -109,7 +109,7 @@ def _train_error(run: Path, adult: DataSource) -> float:
     with np.load(run / "model.npz") as archive:
         theta = archive["consensus"]
     shards = load(adult, 5).shards.values()
-    return float(sum(test_error(X, y, theta) * len(y) for X, y in shards) / sum(len(y) for _, y in shards))
+    return float(sum(figure("binary", X @ theta, y) * len(y) for X, y in shards) / sum(len(y) for _, y in shards))
 
 
 def effect_of(number: int, rows: list[Row], adult: DataSource) -> Figure:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import DataSettings, Records
-from admmnet.data.figures import test_error
+from admmnet.data.figures import figure
 from admmnet.data.records import TargetRange
 from admmnet.errors import MissingDataError
 from admmnet.experiments.tasks import load_for
@@ -236,7 +236,8 @@ def optimum(source: DataSource, regularisation: float, part: str = "train") -> d
         return primal(problem, w), np.asarray(slope + problem.regularisation * w)
 
     found = minimize(value, np.zeros(problem.features), jac=True, method="L-BFGS-B", options={"maxiter": 2000})
-    error = test_error(*rows(source, "test"), found.x)
+    X, y = rows(source, "test")
+    error = figure("binary", X @ found.x, y)
     return {"objective": float(found.fun), "norm": float(np.linalg.norm(found.x)), "test_error": error}
 
 

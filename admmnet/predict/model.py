@@ -15,7 +15,7 @@ from admmnet.config.toml import load_saved
 from admmnet.data.records import TargetRange
 from admmnet.data.rows import target_of
 from admmnet.data.schema import Task, parse_schema
-from admmnet.data.sets import public_schema
+from admmnet.data.sets import KNOWN
 from admmnet.data.settings import parse_centre
 from admmnet.data.source import oriented
 from admmnet.data.sources import declared_task
@@ -72,16 +72,13 @@ class Model:
     @property
     def table(self) -> Mapping[str, Any] | None:
         """Table `[data.schema]` by which its rows were made; None where there is none."""
-        return self.encoding or self.config.schema or public_schema(self.config.data)
+        known = KNOWN.get(self.config.data)
+        # labels of a family, such as one digit against the others, are in no file
+        public = dict(known.schema) if known is not None and known.public and not known.shown else None
+        return self.encoding or self.config.schema or public
 
     def vector(self, agent: int | None = None) -> Vector:
-        """Model (d,) or (K, d) of an agent, or the consensus.
-
-        Raises
-        ------
-        RequestError
-            If there is no such agent.
-        """
+        """Model (d,) or (K, d) of an agent, or the consensus; RequestError if there is no such agent."""
         if agent is None:
             return self.consensus
         if not 0 <= agent < len(self.theta):

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from admmnet.config.run_config import RunConfig, with_delta
 from admmnet.data.settings import GIVEN, OwnFile
-from admmnet.data.sources import whole_and_bounded
+from admmnet.data.sources import left_raw
 from admmnet.errors import RequestError
 from admmnet.methods import fixed, only_filled
 from admmnet.methods.base import Facts
@@ -108,7 +108,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             settings, world, owners, facts, accounts, wish, data.raw, taken, accounted=accounted
         )
         nothing = data.raw is not None and taken is None and "shape" not in prologue.names
-        if nothing and whole_and_bounded(config.sections.data):
+        if nothing and left_raw(config.sections.data) == "bounded":
             failing.close()  # they are opened again
             return prepare(config.changed(encode="declared"), world, loader, prologue.notes[:1])
         settings = only_filled(settings, method.settings)

@@ -26,7 +26,7 @@ MUTANTS = {
         "raw = tried and",
     ),
     "a link to the training file is a test file": ("config/modes.py", "own = os.path.realpath(test)", "own = test"),
-    "splits by value are private": ("config/modes.py", ".by_value:", ".by_value and not data.data_dependent:"),
+    "splits by value are private": ("config/modes.py", '("dirichlet", "by-column"):', '("dirichlet",):'),
     "a published run needs no word on accounts": (
         "config/modes.py",
         "settings.account is not None or settings.no_account",

@@ -174,8 +174,8 @@ def test_two_classes() -> None:
     said = own.decided("binary", score)
     error = own.figure("binary", score, SIGNS)
     assert error == pytest.approx(1.0 - metrics.accuracy_score(SIGNS, said))
-    np.testing.assert_allclose(own.test_errors(records, THETA), [own.test_error(X, SIGNS, one) for one in THETA])
-    assert own.test_errors(records, THETA[:1])[0] == error == own.test_error(X, SIGNS, THETA[0])
+    np.testing.assert_allclose(own.test_errors(records, THETA), [own.figure("binary", X @ one, SIGNS) for one in THETA])
+    assert own.test_errors(records, THETA[:1])[0] == error
     np.testing.assert_allclose(own.probabilities(score), expit(score), rtol=1e-12)
     assert own.probabilities(np.array([-1e5, 1e5])).tolist() == [0.0, 1.0]
     loss = metrics.log_loss(SIGNS, expit(score))

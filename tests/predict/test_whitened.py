@@ -12,9 +12,9 @@ import pytest
 from admmnet import run
 from admmnet.predict import noise
 from admmnet.predict.apply import NewData, evaluate, rows_for
+from admmnet.predict.export import released
 from admmnet.predict.model import read_model
 from admmnet.predict.noise import coefficients, noise_of
-from admmnet.predict.released import released
 from admmnet.record.encoding import Found
 from admmnet.types import Matrix, Vector
 from tests.command_runs import Admmnet

@@ -30,6 +30,7 @@ from admmnet.data.table import (
     table_of_numbers,
 )
 from admmnet.errors import DataError, RequestError
+from admmnet.types import Matrix
 
 _NUMBER = re.compile(r"[-+]?(\d[\d.,]*|[.,]\d+)(e[-+]?\d+)?", re.IGNORECASE)
 TOGETHER = 4096
@@ -45,7 +46,6 @@ def read_texts(
     separator: str = ",",
     header: bool | None = None,
     skip: str = "",
-    seldom: Sequence[str] = (),
     refuse: Refuse = refuse,
 ) -> RawTable:
     """Read a csv file; of a column each text is kept once, and four bytes a record.
@@ -53,19 +53,17 @@ def read_texts(
     Cells have no blanks around them; faults of the header, ragged rows and quotes name their line. ``names`` are those
     of all columns, of files without a header (else x1, ..., xd), or of the columns that are wanted. A first line that
     is written with another separator, or looks like a record, is refused unless ``header`` says what it is. Lines at
-    the top that begin with ``skip`` are no records. Columns that are ``seldom`` asked for are coded once they are.
+    the top that begin with ``skip`` are no records.
     """
     every, places, indices = tuple[str, ...](), list[int](), list[dict[str, int]]()
     found, lines, ragged = list[NDArray[np.int32]](), array("l"), list[tuple[int, int]]()
-    texts: dict[str, list[str]] = {name: [] for name in seldom}
     for begin, counts, cells in _blocks(path, separator, skip):
         if not every:
             every = _names(path, counts, cells, names, header)
             wanted = tuple(names or every)
             if missing := [name for name in wanted if name not in every]:
                 raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
-            coded = [name for name in wanted if name not in texts]
-            places, indices = [every.index(name) for name in coded], [numbering() for _ in coded]
+            places, indices = [every.index(name) for name in wanted], [numbering() for _ in wanted]
             if header is not False:
                 begin, cells, counts = begin[1:], cells[counts[0] :], counts[1:]
         if counts and set(counts) != {len(every)}:
@@ -75,21 +73,17 @@ def read_texts(
             cells = [cell for end in ends for cell in cells[end - len(every) : end]]
         own = (map(index.__getitem__, cells[k :: len(every)]) for index, k in zip(indices, places, strict=True))
         found.append(np.array([np.fromiter(codes, np.int32, len(begin)) for codes in own]))
-        for name, held in texts.items():
-            held += cells[every.index(name) :: len(every)]
         lines.extend(begin)
     refuse(f"{path}, line {k}: {n} values, expected {len(every)}; mend or remove the line" for k, n in ragged)
     if not lines:
         raise RequestError(f"{path} has a header and no records: give a file with at least one record")
-    if header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, coded)):
+    if header is None and len(wanted) > 1 and all(map(dict.__contains__, indices, wanted)):
         raise _no_header(path, wanted, "nothing that does not occur again below")
     whole = np.concatenate(found, axis=1)
 
     @cache
     def read(name: str) -> RawColumn:
-        if name in texts:
-            return column_of([text.strip() for text in texts[name]])
-        k = coded.index(name)
+        k = wanted.index(name)
         levels = column_of([text.strip() for text in indices[k]])
         return RawColumn(levels.levels, levels.codes[whole[k]])
 
@@ -160,33 +154,20 @@ def read_unknown(path: Path, separator: str | None = None) -> tuple[RawTable, st
 
 def read_numbers(path: Path, names: Sequence[str]) -> RawTable:
     """Read a file of comma separated finite numbers, of which the first is the label and all others are features."""
-    blocks, above = [], 0
-    for lines in read_blocks(path):
+    width, blocks = len(names), list[Matrix]()
+    for begin, counts, cells in _blocks(path, ",", ""):
+        at = zip(begin, counts, strict=True)
+        refuse(f"{path}, line {k}: {n} values, expected {width}; mend or remove the line" for k, n in at if n != width)
         try:
-            block = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
+            block = np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            block = np.zeros((0, 0))
-        if block.shape != (len(lines), len(names)) or not np.isfinite(block).all():
-            raise _no_numbers(path, above, lines, len(names))
-        blocks.append(block)
-        above += len(lines)
-    numbers = np.concatenate(blocks)
+            block = np.array([*map(PLAIN.value, cells)])
+        odd = ((begin[k // width], k % width + 1, cells[k]) for k in np.flatnonzero(~np.isfinite(block)).tolist())
+        refuse(f"{path}, line {k}, column {j}: {cell!r} is no finite number; mend or remove it" for k, j, cell in odd)
+        blocks.append(block.reshape(-1, width))
+    numbers, where = np.concatenate(blocks), f"{path}, line {{}}".format
     labels = partial(column_of_numbers, numbers[:, 0])
-    where = f"{path}, line {{}}".format
     return table_of_numbers(numbers[:, 1:], tuple(names[1:]), names[0], labels, lambda row: where(row + 1), str(path))
-
-
-def _no_numbers(path: Path, above: int, lines: Sequence[str], width: int) -> DataError:
-    """Words for the first line of a block that is not ``width`` finite numbers."""
-    for k, line in enumerate(lines, above + 1):
-        cells = line.split(",") if line else []
-        if len(cells) != width:
-            return DataError(f"{path}, line {k}: {len(cells)} values, expected {width}; mend or remove the line")
-        for at, cell in enumerate(cells, 1):
-            if PLAIN.finite(cell) is None:
-                place = f"{path}, line {k}, column {at}"
-                return DataError(f"{place}: {cell!r} is no finite number; mend or remove the line")
-    return DataError(f"{path}, lines {above + 1} to {above + len(lines)}: not {width} numbers a line; mend them")
 
 
 def usual_separator(path: Path) -> str:

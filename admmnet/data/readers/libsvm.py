@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from admmnet.data.files import read_blocks
-from admmnet.data.table import RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
+from admmnet.data.table import PLAIN, RawTable, Refuse, Where, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
 
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")
@@ -55,12 +55,7 @@ def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, re
     def place(pair: int) -> str:
         return f"{where(int(np.searchsorted(starts, pair, side='right')) - 1)}, index"
 
-    numbers: dict[str, float] = {}
-    for text in set(tokens[1::2]):
-        try:
-            numbers[text] = float(text)
-        except ValueError:
-            numbers[text] = np.nan
+    numbers = {text: PLAIN.value(text) for text in set(tokens[1::2])}
     values = np.fromiter(map(numbers.__getitem__, tokens[1::2]), dtype=np.float64, count=len(tokens) // 2)
     refuse(
         f"{place(at)} {tokens[2 * at]}: {tokens[2 * at + 1]!r} is no finite number; mend or remove the line"

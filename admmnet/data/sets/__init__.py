@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
 
 from admmnet.data.known import DataSet, read_set
 
@@ -33,10 +32,3 @@ def find(name: str) -> DataSet | None:
     head, colon, file = name.partition(":")
     family = KNOWN.get(head + colon) if colon else None
     return KNOWN.get(name) if family is None else family.of_file(file)
-
-
-def public_schema(name: str) -> dict[str, Any] | None:
-    """The encoding of a public set, by which files of the same columns are read."""
-    known = KNOWN.get(name)
-    # labels of a family, such as one digit against the others, are in no file
-    return dict(known.schema) if known is not None and known.public and not known.shown else None

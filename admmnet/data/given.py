@@ -122,9 +122,9 @@ class Given(Struct, frozen=True):
     def _table(self, given: Any, prefix: str, schema: Schema) -> RawTable:
         if self.kind == "arrays":
             X, y = given
-            table = table_of(X, y, prefix, "X", finite=not schema.measured)
+            table = table_of(X, y, prefix, finite=not schema.measured)
         else:
-            table = frame_table(given, prefix, "the frame")
+            table = frame_table(given, prefix)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
     def _source(self, table: RawTable, schema: Schema, settings: DataSettings) -> Source:

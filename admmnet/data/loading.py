@@ -221,8 +221,8 @@ def in_memory(data: Any, label: str, *, labelled: bool, finite: bool) -> RawTabl
     if frame is None or len(frame.shape) == 1:
         if labelled and y is None:
             raise RequestError("y is missing: give the labels of X")
-        return table_of(X, y, "", "X", finite=finite, labelled=y is not None)
-    return frame_table(frame if y is None else with_column(frame, label, y), "", "the frame")
+        return table_of(X, y, "", finite=finite, labelled=y is not None)
+    return frame_table(frame if y is None else with_column(frame, label, y), "")
 
 
 def load_new(

@@ -78,7 +78,7 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
     return names
 
 
-def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
+def frame_table(frame: Any, prefix: str) -> RawTable:
     """A frame as the table that a csv file would be: texts, "" where a cell is missing.
 
     A RequestError says that it has no records or no names, and, where a column is read, that it holds what is neither
@@ -94,7 +94,7 @@ def frame_table(frame: Any, prefix: str, origin: str) -> RawTable:
     def read(name: str) -> RawColumn:
         return text_of_column(frame.get_column(place[name]), f"{prefix}column {name!r}")
 
-    return RawTable(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
+    return RawTable(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", "the frame")
 
 
 def kinds_of(frame: Any) -> dict[str, str]:
@@ -179,8 +179,8 @@ _KINDS = {
 }
 
 
-def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True, labelled: bool = True) -> RawTable:
-    """Rows and labels that a caller gave as the table that a file of numbers would be; ``origin`` is its name.
+def table_of(X: Any, y: Any, prefix: str, *, finite: bool, labelled: bool = True) -> RawTable:
+    """Rows and labels that a caller gave as the table that a file of numbers would be.
 
     X is an array, sparse matrix or frame of numbers (n, d), and y has n numbers, truth values (0 and 1 then) or texts.
     A RequestError, which starts with ``prefix``, says that one is not; a DataError names rows that are not ``finite``,
@@ -202,10 +202,10 @@ def table_of(X: Any, y: Any, prefix: str, origin: str, *, finite: bool = True, l
         label += "_"
     labels = _labels(y, n, prefix) if labelled else column_of_numbers(np.zeros(n))
 
-    return table_of_numbers(rows, names, label, lambda: labels, where, origin)
+    return table_of_numbers(rows, names, label, lambda: labels, where, "X")
 
 
-def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
+def array_of(value: Any, word: str, prefix: str) -> np.ndarray[Any, Any]:
     """Make an array of what a caller calls one by the name ``word``; a RequestError says why it is none."""
     kind = type(value).__name__
     if isinstance(value, str | bytes | os.PathLike):
@@ -233,7 +233,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
         ) from None
 
 
-def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
+def rows_of(X: Any, prefix: str) -> tuple[tuple[str, ...], Any]:
     """Names, where there are any, and rows (n, d) as float64, a copy: dense or CSR; numbers may be not finite.
 
     A RequestError says why X is no table of numbers.

@@ -18,12 +18,6 @@ from admmnet.settings import Auto, Section, about, settings_in
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
 
-TASKS = ("auto", "binary", "classes", "real")
-"""Values of `DataSettings.task`."""
-
-NORMALISE = ("rows", "columns", "public", "none")
-"""Values of `DataSettings.normalise`."""
-
 FILE_FORMS = (
     *(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"),
     *(".npz", ".libsvm", ".libsvm.gz", ".svm", ".svm.gz"),
@@ -71,7 +65,7 @@ class DataSettings(Section, frozen=True, kw_only=True):
     """mark between cells of a .csv or .tsv file"""
     positive: Annotated[str, about(metavar="VALUE")] | None = None
     """label value that counts as +1"""
-    task: Annotated[str, about(choices=TASKS)] = "auto"
+    task: Annotated[str, about(choices=("auto", "binary", "classes", "real"))] = "auto"
     """kind of undeclared labels"""
     features: Annotated[int, about(ge=1)] | None = None
     """number of features of a .libsvm file"""
@@ -79,7 +73,7 @@ class DataSettings(Section, frozen=True, kw_only=True):
     """no constant column"""
     data_dependent: bool = False
     """accept an encoding read from private records, which no ledger covers"""
-    normalise: Annotated[str, about(choices=NORMALISE)] = "rows"
+    normalise: Annotated[str, about(choices=("rows", "columns", "public", "none"))] = "rows"
     """scale rows alone; features first, by largest values (columns) or declared bounds (public); nothing"""
     project: Annotated[int, about(ge=1, metavar="D")] | None = None
     """random projection to this many features, by the data seed"""
@@ -157,10 +151,6 @@ SHARDS, GROUPS = "shards", "groups"
 """What ``split`` says where a program dealt the records itself: every agent's own, or by a digest of the owners."""
 
 
-UNEQUAL, MOST_UNEQUAL = "zipf:1.5", 100
-"""What ``auto`` takes for ``census``, and among how many agents at most."""
-
-
 def parse_split(text: str) -> Split:
     """Parse the forms of `--split`: docs/data.md, "Splits"."""
     kind, _, rest = text.partition(":")
@@ -187,12 +177,12 @@ def _finite(value: float | str) -> float:
 def split_of(settings: DataSettings, agents: int) -> str:
     """How the records of so many agents are dealt: ``split``, with ``auto`` replaced.
 
-    The invented records of ``census`` are dealt by `UNEQUAL`, as long as every agent gets ten of them or so.
+    The invented records of ``census`` are dealt in unequal shares, as long as every agent gets ten of them or so.
     """
     if settings.split != "auto":
         return settings.split
-    enough = 1 < agents <= MOST_UNEQUAL and (settings.test_fraction or 0.0) <= 0.5
-    return UNEQUAL if settings.data == "census" and enough else "iid"
+    enough = 1 < agents <= 100 and (settings.test_fraction or 0.0) <= 0.5
+    return "zipf:1.5" if settings.data == "census" and enough else "iid"
 
 
 def form_of(path: str) -> str:

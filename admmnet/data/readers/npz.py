@@ -5,36 +5,20 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from admmnet.data.files import grows, most_unpacked
 from admmnet.data.table import RawTable, Refuse, check_finite, column_of, numbered, refuse, table_of_numbers
 from admmnet.errors import DataError, RequestError
-from admmnet.types import Matrix
 
 
 def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> RawTable:
     """Read an npz file; the label column is called y, features x1, ..., xd.
 
-    Other keys, types or shapes are refused, and values that are not finite, with row (from 1) and column.
+    Other keys, types or shapes are refused, and values that are not finite, with row (from 1) and column. Where the
+    file is not ``labelled``, y is all zeros.
     """
-    X, y = _arrays(path, labelled)
-    d = X.shape[1]
-    if width not in (None, d):
-        raise DataError(f"{path}: X has {d} columns, expected {width}; correct --features or the file")
-
-    def where(row: int) -> str:
-        return f"{path}, row {row + 1}"
-
-    names = numbered(d)
-    check_finite(X, names, where, refuse)
-    return table_of_numbers(X, names, "y", lambda: column_of([str(v) for v in y.tolist()]), where, str(path))
-
-
-def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
-    """X (n, d) and y (n,), unchecked but for keys, types and shapes; without labels y is all zeros."""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
@@ -61,6 +45,10 @@ def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
         raise DataError(f"{path}: y must be {X.shape[0]} numbers or texts, got {y.dtype} of shape {y.shape}")
     if 0 in X.shape:
         raise RequestError(f"{path}: X of shape {X.shape} is empty: give at least one record and one feature")
-    if y.dtype.kind == "b":
-        y = y.astype(np.int8)
-    return np.asarray(X, dtype=np.float64), y
+    d = X.shape[1]
+    if width not in (None, d):
+        raise DataError(f"{path}: X has {d} columns, expected {width}; correct --features or the file")
+    rows, names, place = np.asarray(X, dtype=np.float64), numbered(d), f"{path}, row {{}}".format
+    check_finite(rows, names, lambda row: place(row + 1), refuse)
+    labels = column_of([str(v) for v in (y.astype(np.int8) if y.dtype.kind == "b" else y).tolist()])
+    return table_of_numbers(rows, names, "y", lambda: labels, lambda row: place(row + 1), str(path))

@@ -222,7 +222,9 @@ def in_memory(data: Any, label: str, *, labelled: bool, finite: bool) -> RawTabl
         if labelled and y is None:
             raise RequestError("y is missing: give the labels of X")
         return table_of(X, y, "", finite=finite, labelled=y is not None)
-    return frame_table(frame if y is None else with_column(frame, label, y), "")
+    if y is None:
+        return frame_table(frame, "")
+    return replace(frame_table(with_column(frame, label, y), ""), label=label)
 
 
 def load_new(

@@ -222,10 +222,11 @@ def source_of(
     table, notes, drafted = replace(table, spelling=schema.spelling), tuple[str, ...](), tuple[str, ...]()
     if labelled:
         label = label_of(table, schema)
+        schema = schema if table.numbers is not None else replace(schema, label=label)
         if drafts and table.numbers is None:
             from admmnet.data.draft import completed
 
-            schema, drafted, notes = completed(table, replace(schema, label=label))
+            schema, drafted, notes = completed(table, schema)
             table = replace(table, spelling=schema.spelling)
         table = without(table, label, schema.leave_out)
         y, schema, found = read_labels(table, label, schema, discover)

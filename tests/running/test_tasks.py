@@ -216,6 +216,8 @@ def test_new_rows_in_memory(tmp_path: Path) -> None:
         numbers.predict(ROWS[:, :2])
     pd, words = pytest.importorskip("pandas"), np.where(UP, "up", "down").astype(object)
     frame = pd.DataFrame(ROWS, columns=["a", "b", "c"])
+    unnamed = run(X=frame, y=np.where(UP, 1, -1), out=tmp_path / "unnamed", **common)
+    assert unnamed.score(frame, np.where(UP, 1, -1)) == numbers.score(ROWS, np.where(UP, 1, -1))
     named = run(data=frame.assign(way=words), label="way", out=tmp_path / "frame", **common)
     assert set(named.predict(frame)) == {"down", "up"}
     assert named.score(frame, words) == np.mean(named.predict(frame) == words) > 0.9

@@ -319,11 +319,12 @@ def stacked(tables: Sequence[RawTable]) -> RawTable:
     if len(tables) == 1:
         return replace(first, parts=(first.rows,))
     for table in tables:
+        whose, row, _ = table.where(0).partition("row")  # rows in memory say whose they are
         if table.numbers is not None:
-            check_names(table.names[1:], first.names[1:], f"{table.where(0)}: ")
+            check_names(table.names[1:], first.names[1:], whose if row else f"{whose}: ")
         elif set(table.names) != set(first.names):
             raise RequestError(
-                f"{table.where(0).partition('row')[0]}the frame has the columns {listed(table.names, 6)}, the first has"
+                f"{whose}the frame has the columns {listed(table.names, 6)}, the first has"
                 f" {listed(first.names, 6)}: give all frames the same"
             )
     parts = tuple(table.rows for table in tables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -18,6 +18,8 @@ Whole = Annotated[int, Meta(ge=0, le=1 << 53)]
 Figure = Annotated[float, Meta(ge=0.0, le=1e300)]
 Real = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Numbers in files that others may have written."""
+LabelKind = Literal["binary", "classes", "real"]
+"""Labels -1 and +1, labels 0, 1, ..., K - 1 of K >= 3 classes, or finite targets."""
 BEFORE = -(2**31)
 """Number before that of every round."""
 NEVER = -5

@@ -23,7 +23,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.graph.simple import Graph
 from admmnet.holder import Door, Holder
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import (
     GammaMinimiser,
     GradientNorm,

@@ -48,7 +48,8 @@ class StepTrials(Trials):
     @property
     def name(self) -> str:
         """Algorithm and steps."""
-        steps = getattr(self.series, "steps", None) or self.series.length(self.method.known(self.records))
+        assert isinstance(self.method, SingleSite)
+        steps = self.method.steps
         return f"{self.algorithm}, {steps} step{'s' * (steps > 1)}"
 
     @cached_property
@@ -64,7 +65,7 @@ class StepTrials(Trials):
         graph, width = Graph(1), 1 if kind is BANCO else 2
         facts = Facts(graph, {0: self.records}, width)
         method, plans, contracts, _ = decide(fixed(settings), Hosts(), [[0]], facts)
-        if type(plans[0].noise.series) not in LOOKS:
+        if type(plans[0].noise) not in LOOKS:
             raise strange
         if self.canary == "mirror" and contracts[0].adjacency != "replace-one":
             raise RequestError(
@@ -76,7 +77,7 @@ class StepTrials(Trials):
     @property
     def series(self) -> Any:
         """Its steps with calibrated noise."""
-        return self.decided[1].noise.series
+        return self.decided[1].noise
 
     @cached_property
     def claimed(self) -> Totals:
@@ -113,7 +114,7 @@ class StepTrials(Trials):
         if isinstance(self.series, SequentialSteps):
             rows[:, 0] = 1.0
         rows[0] = row
-        return Problem.of(rows, np.ones(len(rows)), self.method.loss, getattr(self.series, "regularisation", 0.0))
+        return Problem(rows, np.ones(len(rows)), self.method.loss, getattr(self.series, "regularisation", 0.0))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all steps."""
@@ -127,7 +128,7 @@ class StepTrials(Trials):
         if self.shown:
             return float(ratios[ratios != 0.0].sum())
         if getattr(self.series, "sampling", "shuffled") == "shuffled":  # once an epoch, nobody knows when
-            length = self.series.length(self.method.known(self.records))
+            length = int(min(len(ratios), self.series.length(self.method.known(self.records))))
             sizes = np.full(length, float(getattr(self.series, "batch", 1)))
             sizes[-1] = self.records - sizes[:-1].sum()
             epochs = ratios.reshape(-1, length)

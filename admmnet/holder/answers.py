@@ -7,7 +7,7 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache, lru_cache
@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.masking import Attempt
 from admmnet.privacy.events import Event
-from admmnet.solvers.radius import all_finite
-from admmnet.types import Matrix, Vector
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.radius import LossFacts, all_finite
+from admmnet.types import LabelKind, Matrix, Vector
 
 if TYPE_CHECKING:
-    from admmnet.holder.known import Known
-    from admmnet.holder.secrets import Secret
+    from admmnet.holder.holder import Secret
 
 V = TypeVar("V")
 
@@ -46,6 +47,73 @@ class Silence(Enum):
 
 NO, REFUSED = Silence.NO, Silence.REFUSED
 Answer: TypeAlias = Released[Any] | Silence
+
+
+class Known(NamedTuple):
+    """Public facts of a holder's member.
+
+    Attributes
+    ----------
+    records, width : int
+        n, counted by the holder itself, and d.
+    loss : Loss
+        Its constants G and c1 hold for rows of norm 1.
+    unit, dependent
+        As of ``Holder``.
+    simulated : bool
+        Whether what is computed from the records may be shown.
+    held : frozenset of str
+        Keys of what is kept behind the door now: that a threshold is held, that a charge was paid in advance.
+    task, classes, bounded
+        As of ``Holder``.
+    attempt : Attempt or None
+        At a masked sum, as the door was told by the loop; None where nothing is masked.
+    numbers, encoding
+        As of ``Holder``.
+    """
+
+    records: int
+    width: int
+    loss: Loss
+    unit: bool = False
+    simulated: bool = False
+    dependent: bool = False
+    held: frozenset[str] = frozenset()
+    task: LabelKind = "binary"
+    classes: int = 2
+    bounded: bool = False
+    attempt: Attempt | None = None
+    numbers: int | None = None
+    encoding: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all is the same, and the loss the very same: one that says it is equal may have other bounds."""
+        return isinstance(other, Known) and self.loss is other.loss and tuple.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        """Of one number: all else is mostly the same, and a loss need not be hashable."""
+        return self.records
+
+    @property
+    def rows(self) -> int:
+        """Rows of a model: K where the task is "classes", else 1."""
+        return self.classes if self.task == "classes" else 1
+
+    @property
+    def facts(self) -> LossFacts:
+        """What public radii follow from."""
+        return _facts(self)
+
+
+@lru_cache(maxsize=1024)
+def shared(known: Known) -> Known:
+    """Return the same facts, as one object for all who have them."""
+    return known
+
+
+@lru_cache(maxsize=4096)
+def _facts(known: Known) -> LossFacts:
+    return LossFacts.of(known.records, known.width, known.loss)
 
 
 class Part(NamedTuple):
@@ -84,14 +152,25 @@ class Part(NamedTuple):
         return self._replace(places=places, rows=rows, secrets=secrets)
 
 
-class Answered(NamedTuple):
-    """What the members of a part are told: vectors, shape (k, d), or yes and no, (k,); errors of rows that ``failed``.
+class Replies(NamedTuple):
+    """What the members of a part are told: vectors (k, d), of a gate (k, 0); for whom there is one, or a yes: (k,).
 
-    None in place of a vector is a no.
+    Errors are by row, of those that failed.
     """
 
-    values: NDArray[Any] | list[Vector | None]
+    values: NDArray[Any]
+    said: NDArray[np.bool_]
     failed: Mapping[int, Exception] = MappingProxyType({})
+
+    @classmethod
+    def of(cls, values: Sequence[Any], failed: Mapping[int, Exception] = MappingProxyType({})) -> Replies:
+        """Answers of single members: a vector, yes or no, or None."""
+        vectors = [value for value in values if np.ndim(value)]
+        rows = np.zeros((len(values), vectors[0].size if vectors else 0), vectors[0].dtype if vectors else float)
+        said = np.array([bool(np.ndim(value) or value) for value in values])
+        if vectors:
+            rows[said] = vectors
+        return cls(rows, said, failed)
 
 
 K = TypeVar("K", bound=type)
@@ -113,8 +192,6 @@ def measurement(kind: K) -> K:
 
 
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
-_EXACT = frozenset(_PLAIN.values())
-"""Types whose values are equal only where they are the same, zeros excepted: a derived one may say anything."""
 _SIGNED = frozenset({"threshold", "scale"})
 _NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
 """Numbers that may be zero; of all others a cost would be understated where they are not positive."""
@@ -130,13 +207,11 @@ class Measurement:
     free: ClassVar[str] = ""
     """Vector on which no cost depends, and all that ``within`` changes: all else being equal, members are one part."""
 
-    @property
-    def second(self) -> str | None:
-        """Key under which the answer before has kept what this one releases, by all that its cost depends on; or None.
+    second: ClassVar[Any] = None
+    """Key under which the answer before has kept what this one releases, by all that its cost depends on; or None.
 
-        The door refuses it where nothing is kept under this key, and any other question deletes what is kept.
-        """
-        return None
+    The door refuses it where nothing is kept under this key, and any other question deletes what is kept.
+    """
 
     def within(self, known: Known) -> Self:
         """Return the same with public inputs held to their bounds: docs/proofs.md, "The public radius"."""
@@ -161,21 +236,35 @@ class Measurement:
         raise NotImplementedError
 
     @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Replies]:
         """As ``carry_out`` of all members of some parts, each as if it were alone."""
-        return [_one_by_one(part) for part in parts]
+        found = []
+        for part in parts:
+            values, failed = list[Any](), dict[int, Exception]()
+            for row, secret in enumerate(part.secrets):
+                try:
+                    values.append(part.of(row).carry_out(secret, part.known))
+                except Exception as error:  # may depend on records: the door decides what is told of it
+                    values.append(None)
+                    failed[row] = error
+            found.append(Replies.of(values, failed))
+        return found
 
     def __post_init__(self) -> None:
-        """Convert every field to its plain type, or refuse it; vectors are copied, equal numbers looked at once."""
+        """Convert every field to its plain type, or refuse it; vectors are copied."""
         kind: Any = type(self)
-        held = self.in_range  # of the class as ours are; else it may look at other fields
-        exact = _EXACT if getattr(held, "__self__", None) is kind else ()
         for name, wanted, optional in _kinds(kind):
             value = getattr(self, name)
             if value is None and optional:
                 continue
-            find = _remembered if wanted != "Vector" and type(value) in exact and value else _plain
-            object.__setattr__(self, name, find(kind, name, wanted, value, held))
+            try:
+                plain = np.array(value, dtype=np.float64) if wanted == "Vector" else _PLAIN[wanted](value)
+            except (TypeError, ValueError):
+                got = f"must be a {wanted.lower()}, got {type(value).__name__}"
+                raise RequestError(f"{type(self).__name__}: {name} {got}") from None
+            if wanted in ("Vector", "float") and not self.in_range(name, plain):
+                raise RequestError(f"{type(self).__name__}: {name} is not finite, or not positive, or out of range")
+            object.__setattr__(self, name, plain)
 
     @classmethod
     def in_range(cls, name: str, value: Any) -> bool:
@@ -186,42 +275,11 @@ class Measurement:
         return math.isfinite(value) and (above or name in _SIGNED)
 
 
-def _one_by_one(part: Part) -> Answered:
-    values, failed = list[Any](), dict[int, Exception]()
-    for row, secret in enumerate(part.secrets):
-        try:
-            values.append(part.of(row).carry_out(secret, part.known))
-        except Exception as error:  # may depend on records: the door decides what is told of it
-            values.append(None)
-            failed[row] = error
-    return Answered(values, failed)
-
-
-def same_fields(found: Any) -> Any:
-    """Return a measurement made anew of the fields of one, without whatever else was put into it."""
-    return found.__class__(**{name: getattr(found, name) for name, _, _ in _kinds(found.__class__)})
-
-
 @cache
 def _kinds(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     """Name and plain type of every field, and whether it may be None."""
     parts = [(field.name, *str(field.type).partition(" | ")) for field in fields(kind)]
     return tuple((name, plain, optional == "None") for name, plain, _, optional in parts)
-
-
-def _plain(kind: Any, name: str, wanted: str, value: Any, held: Callable[[str, Any], bool]) -> Any:
-    try:
-        plain = np.array(value, dtype=np.float64) if wanted == "Vector" else _PLAIN[wanted](value)
-    except (TypeError, ValueError):
-        got = type(value).__name__
-        raise RequestError(f"{kind.__name__}: {name} must be a {wanted.lower()}, got {got}") from None
-    if wanted in ("Vector", "float") and not held(name, plain):
-        raise RequestError(f"{kind.__name__}: {name} is not finite, or not positive, or out of range")
-    return plain
-
-
-_remembered = lru_cache(maxsize=4096, typed=True)(_plain)
-"""The same of what is no vector: the agents of a network ask with equal numbers, round after round."""
 
 
 class Ask(NamedTuple):

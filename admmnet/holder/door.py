@@ -11,26 +11,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import KINDS, NO, REFUSED, Answer, Answered, Ask, Measurement, Part, Released, same_fields
-from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.known import Known, shared
+from admmnet.holder.answers import KINDS, NO, REFUSED, Answer, Ask, Known, Measurement, Part, Released, Replies, shared
+from admmnet.holder.holder import Holder, Secret, SimulatedHolder
 from admmnet.holder.measurements.counts import ColumnCounts
 from admmnet.holder.measurements.gate import CANDIDATE, HeldNorm
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.outbox import Outbox, question_hashes
-from admmnet.holder.secrets import Secret
 from admmnet.masking import Attempt, Masks
 from admmnet.privacy.contract import MemoryLedger, Step, quotes
 from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss, is_ours, tasks_of
-from admmnet.solvers.radius import MOST, clip, clip_rows
+from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.types import Matrix
 
 FAILED = "a measurement failed in its own arithmetic: nothing of it is released, but its cost stays charged"
@@ -66,7 +65,7 @@ class Door:
         If the loss has no meaning for the labels, or the masks are not those of the contract.
     """
 
-    __slots__ = ("_attempt", "_known", "_ledger", "_open", "_secret", "outbox")
+    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "outbox")
 
     def __init__(
         self,
@@ -79,8 +78,8 @@ class Door:
     ) -> None:
         _agree(holder, loss)
         self.outbox: Outbox | None = None
-        self._open = isinstance(holder, SimulatedHolder)
-        facts = holder.width, loss, holder.unit, self._open, holder.dependent, frozenset[str]()
+        simulated = isinstance(holder, SimulatedHolder)
+        facts = holder.width, loss, holder.unit, simulated, holder.dependent, frozenset[str]()
         labels = holder.task, holder.classes, holder.bounded
         self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger
@@ -100,7 +99,7 @@ class Door:
     @property
     def simulated(self) -> bool:
         """Whether what is behind the door may be shown."""
-        return self._open
+        return self._known.simulated
 
     def attempt(self, number: int, participants: tuple[int, ...]) -> None:
         """Say which attempt at a masked sum comes next, by its number, from 1 on, and who takes part.
@@ -112,12 +111,11 @@ class Door:
 
     def answer(self, ask: Ask, round: int) -> Answer:
         """Answer a question; its errors are raised."""
-        carried, repeated = answer_rows([self], [ask], round)
-        for part, found in carried:
+        for part, found in answer_rows([self], [ask], round):
             for error in found.failed.values():
                 raise error
             return said(part, found, 0)
-        return repeated.get(0, REFUSED)
+        return REFUSED
 
     def _known_for(self, measurement: Measurement) -> Known:
         """What is public of the records when this is asked of them.
@@ -127,33 +125,20 @@ class Door:
         RequestError
             If they are raw, and another question than ``ColumnCounts`` is asked; or a masked sum before its attempt.
         """
-        secret = self._secret
-        if secret.rows != (self._known.numbers, self._known.encoding):  # the prologue has encoded or whitened them
-            numbers, encoding = secret.rows
-            self._known = shared(self._known._replace(numbers=numbers, encoding=encoding))
-        known = self._known
+        secret, known = self._secret, self._known
+        numbers, encoding = secret._holder.numbers, secret._holder.encoding
+        if (known.numbers, known.encoding) != (numbers, encoding):  # the prologue has encoded or whitened them
+            self._known = known = shared(known._replace(numbers=numbers, encoding=encoding))
         if secret.held:
             known = known._replace(held=frozenset(secret.held))
         if secret.masks is not None and isinstance(measurement, OnGrid):
-            known = known._replace(attempt=self._masked(secret.masks))
+            if self._attempt is None:  # that the sum is part of: each is answered once, whatever a method asks
+                raise RequestError("a sum is asked for before an attempt has begun: each attempt is asked once")
+            secret.masks.check(self._attempt)
+            known = known._replace(attempt=self._attempt)
         if known.numbers is not None and type(measurement) is not ColumnCounts:
             raise RequestError(f"{type(measurement).__name__}: raw records are encoded first: ask ColumnCounts of them")
         return known
-
-    def _masked(self, masks: Masks) -> Attempt:
-        """Attempt that the next sum is part of; each is answered once, whatever a method asks."""
-        if self._attempt is None:
-            raise RequestError("a sum is asked for before an attempt has begun: each attempt is asked once")
-        masks.check(self._attempt)
-        return self._attempt
-
-    def _one_at_a_time(self, measurement: Measurement) -> None:
-        """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
-        kept, own = self._secret.held, measurement.key if isinstance(measurement, HeldNorm) else None
-        if kept and any(key.startswith(f"{HeldNorm.__name__}|") and key != own for key in kept):
-            raise RequestError(
-                f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
-            )
 
     def _forget(self, measurement: Measurement) -> None:
         """Delete what a comparison has kept for its broadcast, where something else is asked."""
@@ -161,9 +146,17 @@ class Door:
         for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != measurement.second]:
             del kept[key]
 
-    def _after_its_first(self, measurement: Measurement) -> None:
-        """Refuse a second question for which nothing is kept."""
-        if measurement.second is not None and measurement.second not in self._secret.held:
+    def _in_order(self, measurement: Measurement) -> None:
+        """Refuse a charge while a threshold is held, and a second question for which nothing is kept.
+
+        Theorem 5 adds up steps that end before the next begins.
+        """
+        kept, own = self._secret.held, measurement.key if isinstance(measurement, HeldNorm) else None
+        if kept and any(key.startswith(f"{HeldNorm.__name__}|") and key != own for key in kept):
+            raise RequestError(
+                f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
+            )
+        if measurement.second is not None and measurement.second not in kept:
             raise RequestError(
                 f"{type(measurement).__name__} is asked without the comparison that found its candidate, with the same "
                 "fields, just before"
@@ -178,7 +171,7 @@ class Door:
         RequestError
             If the records are private.
         """
-        if not self._open:
+        if not self._known.simulated:
             raise RequestError("nothing behind the door of private records is shown")
         return self._secret
 
@@ -195,11 +188,11 @@ class Door:
 
 def answer_rows(
     doors: Sequence[Any], asks: Sequence[Ask], round: int, vectors: Matrix | None = None
-) -> tuple[list[tuple[Part, Answered]], dict[int, Answer]]:
-    """Answer a question of every door: members that are told something, part by part, and by place repeated answers.
+) -> list[tuple[Part, Replies]]:
+    """Answer a question of every door: members that are told something, part by part; all others were refused.
 
-    Whoever is in neither was refused. ``vectors``, shape (B, d), stand in place of the questions' free ones. What was
-    answered in an earlier start is answered as it was then, and costs nothing.
+    ``vectors``, shape (B, d), stand in place of the questions' free ones. What was answered in an earlier start is
+    answered as it was then, and costs nothing.
 
     Raises
     ------
@@ -208,32 +201,23 @@ def answer_rows(
     RunError
         If a ledger holds other charges. No error depends on records.
     """
-    asked, repeated, hashed = list[tuple[Part, Sequence[Measurement]]](), dict[int, Answer](), dict[int, bytes]()
-    for part, reserve in _grouped(doors, asks, vectors):
-        asked.append((_fresh(doors, part, round, repeated, hashed), reserve))
-    carried = _carried(doors, asked, round)
-    _note(doors, hashed, carried)
-    return carried, repeated
-
-
-def said(part: Part, found: Answered, row: int) -> Answer:
-    """Answer of one member of a part."""
-    value = found.values[row]
-    return NO if value is None or (np.ndim(value) == 0 and not value) else Released(value, part.of(row))
-
-
-def _note(doors: Sequence[Any], hashed: Mapping[int, bytes], carried: Sequence[tuple[Part, Answered]]) -> None:
-    """Note what doors have answered to questions with these hashes; of a failure nothing."""
-    if not hashed:
-        return
-    told: dict[int, Any] = {}
-    failed = set[int]()
-    for part, found in carried:
-        told |= zip(part.places, found.values, strict=True)
-        failed |= {part.places[row] for row in found.failed}
+    repeated, hashed = list[tuple[Part, Replies]](), dict[int, bytes]()
+    grouped = _grouped(doors, asks, vectors)
+    carried = _carried(doors, [(_fresh(doors, part, round, repeated, hashed), more) for part, more in grouped], round)
+    for part, found in carried if hashed else ():  # of a failure nothing is noted
+        for row, place in enumerate(part.places):
+            own = hashed.pop(place, None)
+            if own is not None and row not in found.failed:
+                doors[place].outbox.add(own, found.values[row] if found.said[row] else None)
     for place, own in hashed.items():
-        if place not in failed:
-            doors[place].outbox.add(own, told.get(place, REFUSED))
+        doors[place].outbox.add(own, REFUSED)
+    return repeated + carried
+
+
+def said(part: Part, found: Replies, row: int) -> Answer:
+    """Answer of one member of a part."""
+    value = found.values[row] if found.values.shape[1] else True
+    return Released(value, part.of(row)) if found.said[row] else NO
 
 
 Asked = list[tuple[Part, Sequence[Measurement]]]
@@ -242,7 +226,7 @@ Asked = list[tuple[Part, Sequence[Measurement]]]
 
 def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) -> Asked:
     """Put together who is asked the same of as many records, public inputs held to their bounds."""
-    told = all(door.simulated for door in doors)
+    told = all(door._known.simulated for door in doors)
     vectors = None if vectors is None else np.array(vectors, dtype=np.float64)
     plain: dict[int, tuple[Any, int]] = {}  # by the identity of a question: itself made anew, and which it is
     kinds: dict[Any, int] = {}
@@ -271,23 +255,28 @@ def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) 
     return found
 
 
-def _fresh(doors: Sequence[Any], part: Part, round: int, answers: dict[int, Answer], hashed: dict[int, bytes]) -> Part:
+def _fresh(
+    doors: Sequence[Any], part: Part, round: int, repeated: list[tuple[Part, Replies]], hashed: dict[int, bytes]
+) -> Part:
     """Members for whom a round is new; the others are told what they were told then. Hashes are of new questions."""
     boxes = [doors[place].outbox for place in part.places]
     if all(box is None for box in boxes):
         return part
-    fresh = [True] * len(boxes)
+    fresh, told = [True] * len(boxes), list[Any]([REFUSED]) * len(boxes)
     for row, (place, box, own) in enumerate(zip(part.places, boxes, question_hashes(round, part), strict=True)):
         if box is not None and box.past(round):
-            answers[place], fresh[row] = box.repeated(round, part.of(row), own), False
-            if answers[place] is REFUSED and not box.silent(round):
+            fresh[row], told[row] = False, box.repeated(round, own)
+            if told[row] is REFUSED and not box.silent(round):
                 doors[place]._ledger.refuse(round)
         elif box is not None:
             hashed[place] = own
+    known = [one is not REFUSED for one in told]
+    if any(known):
+        repeated.append((part.only(known), Replies.of(list(compress(told, known)))))
     return part.only(fresh)
 
 
-def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part, Answered]]:
+def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part, Replies]]:
     """What members are told whose budgets afford it, all charged before anything is drawn."""
     for part, _ in asked:
         for place in part.places:
@@ -296,7 +285,7 @@ def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part,
     for place, steps in sorted(one for part, quoted in costed for one in zip(part.places, quoted, strict=True)):
         for step in steps:
             doors[place]._ledger.book(round, step)
-    found: list[tuple[Part, Answered]] = []
+    found: list[tuple[Part, Replies]] = []
     for kind in dict.fromkeys(type(part.question) for part, _ in costed):
         parts = [part for part, _ in costed if type(part.question) is kind and part.places]
         found += zip(parts, _computed(kind, parts), strict=True)
@@ -309,7 +298,7 @@ def _affordable(
     """Members whose budgets afford what they are asked, and their charges; the others are refused for good."""
     question, own = part.question, [doors[place] for place in part.places]
     cost = question.cost(part.known)
-    kept_back = [_ours(one, simulated=own[0].simulated).within(part.known).cost(part.known) for one in reserve]
+    kept_back = [_ours(one, simulated=part.known.simulated).within(part.known).cost(part.known) for one in reserve]
     reserved = tuple(event for events in kept_back for event in events)
     if not (cost or reserved):
         return part, [()] * len(own)
@@ -321,37 +310,30 @@ def _affordable(
                     f"{type(question).__name__}: its cost is proven for {relation_of(event)}, but this "
                     f"budget is for {promised}"
                 )
-    for door in own:
-        door._one_at_a_time(question)
     try:
         quoted = quotes([door._ledger for door in own], round, cost, reserved)
     except ArithmeticError:
         raise RequestError(f"{type(question).__name__}: its cost exceeds every number: give it more noise") from None
     fits = [steps is not None for steps in quoted]
     for door in compress(own, fits):
-        door._after_its_first(question)
+        door._in_order(question)
     for door, fit in zip(own, fits, strict=True):
         if not fit:
             door._ledger.refuse(round)
     return part.only(fits), [steps for steps in quoted if steps is not None]
 
 
-def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Answered]:
-    """Answers of some parts that are asked questions of one kind, held to the bound of messages, 2^40."""
+def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Replies]:
+    """Answers of some parts that are asked questions of one kind; vectors are held to the bound of messages, 2^40."""
     told = all(part.known.simulated for part in parts)
     try:
         with quietly(not told):
-            found = [one._replace(values=_bounded(one.values)) for one in kind.carry_out_rows(parts)]
+            found = kind.carry_out_rows(parts)
+            bounded = [one.values if one.values.dtype.kind == "i" else clip_rows(one.values, MOST) for one in found]
+            found = [one._replace(values=own) for one, own in zip(found, bounded, strict=True)]
     except Exception as error:
-        found = [Answered([None] * len(part.places), dict.fromkeys(range(len(part.places)), error)) for part in parts]
+        found = [Replies.of([None] * len(one.places), dict.fromkeys(range(len(one.places)), error)) for one in parts]
     return [one._replace(failed={row: _fault(e, told=told) for row, e in one.failed.items()}) for one in found]
-
-
-def _bounded(values: Any) -> Any:
-    """Hold released vectors to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
-    if isinstance(values, list):
-        return [clip(one, MOST) if isinstance(one, np.ndarray) and one.dtype.kind == "f" else one for one in values]
-    return clip_rows(values, MOST) if values.dtype.kind == "f" else values
 
 
 def _fault(error: Exception, *, told: bool) -> Exception:
@@ -377,13 +359,14 @@ def _plain(value: Any) -> Any:
 
 
 def _ours(measurement: Any, *, simulated: bool) -> Any:
-    kind = type(measurement)  # one that another package has registered answers in simulations alone
+    kind: Any = type(measurement)  # one that another package has registered answers in simulations alone
     if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
         raise RequestError(
             f"{kind.__name__} is no measurement of admmnet.holder: only those are answered, because each states its "
             "cost and has a proof"
         )
-    return same_fields(measurement)
+    # made anew, without whatever else was put into it
+    return kind(**{one.name: getattr(measurement, one.name) for one in fields(kind)})
 
 
 def _agree(holder: Holder, loss: Loss) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.encoding import Encoding, RawRows, encode_rows, to_sphere
-from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Features, Problem, row_slack, unit_rows
+from admmnet.masking import Masks
+from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_rows, laplace_noise
+from admmnet.rng import Purpose
 from admmnet.solvers.certificate import MANY, WIDE, AnySolver, chosen, is_sparse, mean_losses, squared_norms
 from admmnet.solvers.losses import Loss
-from admmnet.types import Matrix, Vector
+from admmnet.types import LabelKind, Matrix, Vector
 
 Stacked = NDArray[np.float64]
 """Shape (B, n, d)."""
@@ -58,6 +60,8 @@ class Holder:
         d.
     encoding : str
         Digest of the public maps that made the rows here, "" for none.
+    numbers : int or None
+        Columns of numbers of raw rows; None of rows that can be learned from.
     kernel : str
         What computes gradients in local solves: ``auto``, ``c`` or ``numpy``; to be set before the first of them.
 
@@ -94,7 +98,9 @@ class Holder:
             raise RequestError("a holder needs the records of one agent at least")
         self.task, self.classes, self.bounded, self.unit, self.dependent = task, classes, bounded, unit, dependent
         self._shards = [self._checked(X, y, copy=copy) for X, y in shards]
-        self.width, self.encoding = int(self._shards[0][0].shape[1]), ""
+        first = self._shards[0][0]
+        self.width, self.encoding = int(first.shape[1]), ""
+        self.numbers = int(first.numbers.shape[1]) if isinstance(first, RawRows) else None
         self.counts = tuple(len(y) for _, y in self._shards)
         if len({X.shape[1] if not isinstance(X, RawRows) else X.layout for X, _ in self._shards}) > 1:
             raise RequestError("the members of a block have records of different widths: encode them alike")
@@ -143,12 +149,6 @@ class Holder:
         """Counts and width, nothing of the records."""
         return f"{type(self).__name__}(counts={self.counts}, width={self.width})"
 
-    @property
-    def numbers(self) -> int | None:
-        """Columns of numbers of raw rows; None of rows that can be learned from."""
-        first = self._shards[0][0]
-        return int(first.numbers.shape[1]) if isinstance(first, RawRows) else None
-
     def encode(self, encoding: Encoding) -> None:
         """Make rows of raw records, which are dropped, by a map that everybody knows: Theorem 29.
 
@@ -181,7 +181,7 @@ class Holder:
 
     def _made(self, digest: str, rows: Sequence[Matrix]) -> None:
         self._shards = [(_normal(X), y) for X, (_, y) in zip(rows, self._shards, strict=True)]
-        self.encoding, self._stacks = self.encoding + digest, None
+        self.encoding, self.numbers, self._stacks = self.encoding + digest, None, None
         for shard in self._shards:
             _freeze(*shard)
 
@@ -232,7 +232,7 @@ class SimulatedHolder(Holder):
 
     def problem(self, loss: Loss, regularisation: float, member: int = 0) -> Problem:
         """Rows and labels of a member, not to be written to, as the objective of a single-site method."""
-        return Problem.of(*self._shards[member], loss, regularisation)
+        return Problem(*self._shards[member], loss, regularisation)
 
     def mean_losses(self, loss: Loss, *points: Matrix) -> Matrix:
         """Mean loss of every member's records at its row of each of p points (B, d), or (B, K d), shape (p, B)."""
@@ -250,6 +250,72 @@ class SimulatedHolder(Holder):
         else:
             losses = loss.value(scores, labels)
         return [float(own.sum()) / len(own) for own in np.split(losses, np.cumsum(self.counts)[:-1])]
+
+
+class Secret:
+    """One member's records as measurements see them.
+
+    Attributes
+    ----------
+    held : dict
+        Thresholds, candidates, progress and steps left of series, by the keys of their measurements. The keys are
+        public; the values are kept nowhere else, so that a run that goes on pays anew for what it had begun.
+    masks : Masks or None
+        Masks of sums; None where sums are not masked.
+    """
+
+    __slots__ = ("_holder", "_loss", "_member", "held", "masks", "streams")
+
+    def __init__(
+        self,
+        holder: Holder,
+        member: int,
+        loss: Loss,
+        streams: Mapping[Purpose, np.random.Generator],
+        masks: Masks | None,
+    ) -> None:
+        self._holder, self._member, self._loss = holder, member, loss
+        self.streams, self.masks = streams, masks
+        self.held: dict[str, Any] = {}
+
+    @property
+    def solver(self) -> AnySolver:
+        """Solver of the member's local problems, made when first used."""
+        return self._holder._solver(self._member, self._loss)
+
+    @property
+    def records(self) -> tuple[Features, Vector]:
+        """Rows (n, d), or raw ones, and labels (n,) of the member."""
+        return self._holder._shards[self._member]
+
+    @property
+    def stack(self) -> tuple[NDArray[np.float64], Matrix, int] | None:
+        """Dense records of all members with as many, shapes (B, n, d) and (B, n), and which this one is there."""
+        return self._holder._stack(self._member)
+
+    def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
+        """N(0, sigma^2 I) of shape (size,), of norm at most ``gaussian_tail``."""
+        found: Vector = clipped_gaussian_rows([self.streams[purpose]], sigma, size)[0]
+        return found
+
+    def gamma_norm(self, purpose: Purpose, rate: float, size: int) -> Vector:
+        """Density ~ exp(-rate ||z||), shape (size,), of norm at most ``gamma_norm_tail``."""
+        return clipped_gamma_norm_noise(self.streams[purpose], rate, size)
+
+    def laplace(self, purpose: Purpose, scale: float) -> float:
+        """Laplace(0, scale)."""
+        return laplace_noise(self.streams[purpose], scale)
+
+
+def runs(stacks: Sequence[Any]) -> Iterator[tuple[NDArray[np.float64], Matrix, int, int]]:
+    """Records of members whose ``Secret.stack`` are side by side, and the places, start to stop, of these members."""
+    start = 0
+    for stop in range(1, len(stacks) + 1):
+        X, y, first = stacks[start]
+        last = first + stop - start
+        if stop == len(stacks) or stacks[stop][0] is not X or stacks[stop][2] != last:
+            yield X[first:last], y[first:last], start, stop
+            start = stop
 
 
 def one_hot(labels: Vector, classes: int) -> Matrix:

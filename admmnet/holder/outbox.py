@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from admmnet.holder.answers import NO, REFUSED, Answer, Part, Released
+from admmnet.holder.answers import REFUSED, Part
 from admmnet.identity.keys import statement
 from admmnet.types import BEFORE
 
@@ -86,8 +86,8 @@ class Outbox:
         """Whether nothing may be said in a round: it was another one, or its answers are not known any more."""
         return self._silent == round or self.last < round <= self.silent_until
 
-    def repeated(self, round: int, question: Any, hashed: bytes) -> Answer:
-        """Return the answer that a question has had in a round that is over.
+    def repeated(self, round: int, hashed: bytes) -> Any:
+        """Return what a question was told in a round that is over: a vector, True, or None for a no.
 
         ``REFUSED`` where another question was asked in that round, or the answer is not known any more.
         """
@@ -99,19 +99,16 @@ class Outbox:
             self._silent = round
         if known is None or self._silent == round or known.kind == "refused":
             return REFUSED
-        if known.kind == "no":
-            return NO
-        value: Any = known.kind == "yes" or np.frombuffer(known.data, known.kind).astype(known.kind[1:])
-        return Released(value, question)
+        if known.kind in ("no", "yes"):
+            return known.kind == "yes" or None
+        return np.frombuffer(known.data, known.kind).astype(known.kind[1:])
 
     def add(self, hashed: bytes, value: Any) -> None:
-        """Note the value that was released, None for a no, or ``REFUSED``."""
+        """Note the vector that was released, empty for a yes, None for a no, or ``REFUSED``."""
         if value is REFUSED:
             self.fresh.append(Answered(hashed, "refused"))
-        elif value is None or (np.ndim(value) == 0 and not value):
-            self.fresh.append(Answered(hashed, "no"))
-        elif np.ndim(value) == 0:
-            self.fresh.append(Answered(hashed, "yes"))
+        elif value is None or not value.size:
+            self.fresh.append(Answered(hashed, "no" if value is None else "yes"))
         else:
             kind: Kind = "<i8" if value.dtype.kind == "i" else "<f8"
             self.fresh.append(Answered(hashed, kind, value.astype(kind, copy=False).tobytes()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,19 +66,18 @@ SINGLE_SITE_LOSSES: Mapping[str, Loss] = {"squared": Squared(), "logistic": Logi
 class Problem:
     """Records as a series of steps computes with them; made of what a holder has checked.
 
-    Rows X (N, d), labels or targets y (N,), the loss, lambda, and ||x_i||^2 (N,).
+    Rows X (N, d), labels or targets y (N,), the loss, and lambda.
     """
 
     X: Features = field(repr=False)
     y: Vector = field(repr=False)
     loss: Loss
     regularisation: float
-    squared_norms: Vector = field(repr=False)
 
-    @classmethod
-    def of(cls, X: Features, y: Vector, loss: Loss, regularisation: float) -> Problem:
-        """Problem of a holder's records."""
-        return cls(X, y, loss, regularisation, squared_norms(X))
+    @cached_property
+    def squared_norms(self) -> Vector:
+        """||x_i||^2, shape (N,)."""
+        return squared_norms(self.X)
 
     @property
     def records(self) -> int:
@@ -88,11 +88,6 @@ class Problem:
     def features(self) -> int:
         """Number of features d."""
         return int(self.X.shape[1])
-
-    @property
-    def unit(self) -> bool:
-        """Whether all rows have norm 1, rows of zeros excepted."""
-        return unit_rows(self.squared_norms, self.features)
 
     @property
     def scale(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -315,14 +316,14 @@ def wide(numbers: Any) -> Any:
 
 
 def column(values: Sequence[Any]) -> Any:
-    """Numbers of agents as an array, shape (B,), nan for None; one that all have as it is; of tuples such a tuple."""
+    """Numbers of agents as an array, shape (B,), nan for None; one that all have as it is; of many numbers columns."""
     first = next((value for value in values if value is not None), None)
-    if isinstance(first, tuple):
-        kind: Any = type(first)
-        none = (None,) * len(first)
-        return kind(*map(column, zip(*(none if value is None else value for value in values), strict=True)))
     if all(value is first or value == first for value in values):
         return first
+    if isinstance(first, tuple | Measurement):
+        own = first._asdict() if isinstance(first, tuple) else vars(first)  # type: ignore[attr-defined]  # named ones
+        names = [name for name, value in own.items() if not isinstance(value, np.ndarray)]
+        return SimpleNamespace(**{name: column([getattr(value, name, None) for value in values]) for name in names})
     found: NDArray[Any] = np.array([np.nan if value is None else value for value in values])
     return found
 

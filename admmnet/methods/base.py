@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target
@@ -23,9 +23,13 @@ from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Matrix, Total, Vector
 
 if TYPE_CHECKING:
-    from admmnet.holder.known import LabelKind
     from admmnet.privacy.events import Event
     from admmnet.privacy.network.shifts import GossipFlow, TreeFlow
+    from admmnet.types import LabelKind
+
+
+SMOOTHED: Mapping[str, str | float] = {"loss": "smoothed-hinge", "loss_width": 1.0}
+"""Smoothed hinge with its half-width: docs/methods.md."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,19 @@ class Method:
     """Labels that it learns: ``binary``, ``classes``, ``real``."""
     private: ClassVar[bool] = True
     """Whether it has a privacy budget."""
+    proven_loss: ClassVar[Mapping[str, str | float]] = {"loss": "logistic"}
+    """What a proven form has where the settings leave the loss open."""
     covered: ClassVar[bool] = True
     """Whether a proof covers all that it computes from records."""
     maskable: ClassVar[bool] = False
     """Whether all that it asks are sums, which ``--trust masked`` can mask."""
     by_record: ClassVar[bool] = False
     """Whether records of its single holder may have pure epsilons of their own: ``record_epsilon``."""
+    lattice: ClassVar[Any] = None
+    """Step of a common grid that the last vectors are averaged on, as whole numbers of 64 bits; None for (93)."""
+    planned_anew: ClassVar[Any] = False
+    """Whether ``plan`` can go on where a start ends: with other members, fewer rounds, and what is left. Else a changed
+    start goes on with the rest of its plan, and edges to who is away are absent."""
     lacks: ClassVar[frozenset[str]] = frozenset()
     """Settings that it does not have, of those of every run or of its ``Settings``."""
     settings: MethodSettings
@@ -139,7 +150,8 @@ class Method:
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
         """Settings with a loss in place of ``auto``; who goes by the labels' kind fills it in when it is made."""
-        return filled(settings, loss="logistic")
+        usual = cls.proven_loss if settings.method == "proven" else {"loss": "logistic"}
+        return filled(settings, **usual) if settings.loss == "auto" else settings
 
     @classmethod
     def of_labels(cls, settings: Given, declared: str) -> Given:
@@ -155,21 +167,6 @@ class Method:
     def unit_rows(cls, settings: MethodSettings) -> bool:
         """Whether its bounds need rows of norm 1, not just at most 1."""
         return False
-
-    @classmethod
-    def require_covered(cls, *, accepted: bool) -> None:
-        """Refuse a method that reads records beyond what any proof covers, unless that is accepted.
-
-        Raises
-        ------
-        RequestError
-            It names ``--data-dependent``.
-        """
-        if not (cls.covered or accepted):
-            raise RequestError(
-                f"{cls.name} scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
-                "accept it with --data-dependent"
-            )
 
     @property
     def rounds(self) -> int:
@@ -188,11 +185,6 @@ class Method:
     def published(self) -> bool:
         """Whether it is the form of the papers."""
         return self.settings.method == "published"
-
-    @property
-    def lattice(self) -> float | None:
-        """Step of a common grid that the last vectors are averaged on, as whole numbers of 64 bits; None for (93)."""
-        return None
 
     def flow(self, events: Mapping[int, Sequence[Event]]) -> GossipFlow | TreeFlow | None:
         """What messages tell neighbours, in public numbers: docs/network-ledger.md. None where no theorem covers them.
@@ -276,14 +268,6 @@ class Method:
 
         ``came`` is None as long as no message was lost, and ``said`` of the agents is None.
         """
-
-    @property
-    def planned_anew(self) -> bool:
-        """Whether ``plan`` can go on where a start ends: with other members, fewer rounds, and what is left.
-
-        Else a changed start goes on with the rest of its plan, and edges to who is away are absent.
-        """
-        return False
 
     def shared(self, agents: Agents) -> tuple[Matrix, Mask] | None:
         """What the members of a changed start average before it, shape (B, size), and whose rows count."""

@@ -16,10 +16,9 @@ import numpy as np
 
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Came, Mask, Told, wide
-from admmnet.methods.base import Facts, Method, filled
+from admmnet.methods.base import SMOOTHED, Facts, Method, filled
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.proven import LOGISTIC
 from admmnet.types import Matrix
 
 PLAIN_REGULARISATION = 1e-4
@@ -28,13 +27,8 @@ PLAIN_REGULARISATION = 1e-4
 DROWNED = 0.07
 """Noise of (64) above which a model may be no better than the larger class."""
 
-HINGE_WIDTH = 1.0
-"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/methods.md."""
-
-RADIUS, PURE_RADIUS, SPREAD = 2.7, 10.7, 0.25
-"""Radius in eq. (20): RADIUS (rivals: PURE_RADIUS) times N^SPREAD."""
-MARGIN = 0.8
-"""Share of the largest kappa that condition (L) allows."""
+RADIUS, SPREAD = 2.7, 0.25
+"""Radius in eq. (20): RADIUS times N^SPREAD."""
 ADMM_ROUNDS, ADMM_ETA = 100, 1e-3
 """Without privacy; at the paper's 30 and 0.5 it hardly moves from the larger class."""
 
@@ -43,6 +37,7 @@ class ConsensusMethod(Method):
     """A method whose agents agree through duals: eqs. (3) and (4) around what ``propose`` broadcasts."""
 
     Settings: ClassVar[type[MethodSettings]] = ConsensusSettings
+    proven_loss = SMOOTHED
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
@@ -54,13 +49,6 @@ class ConsensusMethod(Method):
         """Eta where the settings leave it open, eq. (21)."""
         graph = self.facts.graph
         return typical_penalty([self.wanted_convexity(i) for i in graph], [graph.degree(i) for i in graph])
-
-    @classmethod
-    def with_loss(cls, settings: Given) -> Given:
-        """Smoothed hinge for the proven forms, unless a loss is asked for; logistic for the papers'."""
-        if settings.loss == "auto" and settings.method == "proven":
-            return filled(settings, loss="smoothed-hinge", loss_width=HINGE_WIDTH)
-        return super().with_loss(settings)
 
     def least_regularisation(self) -> float:
         """Weight lambda where the settings leave it open: what the method needs, 0 for the proven forms."""
@@ -115,9 +103,6 @@ class ConsensusMethod(Method):
     def fewest(self, agent: int) -> int:
         """Neighbours by which an agent's convexity is counted."""
         return int(self.facts.graph.degree(agent))
-
-    def start(self, agents: Agents) -> None:
-        """Everything at zero."""
 
     def linear_term(self, agents: Agents, *, eta: Any = None, proximal: Any = None, met: Mask | None = None) -> Matrix:
         """Linear coefficient of this round's objective over w_i, besides the loss: eqs. (3), (16), (35), (62).
@@ -200,18 +185,6 @@ def balanced_convexity(noise: float, radius: float, agents: int) -> float:
     The noise of the average of N models is sqrt(N) times less than an agent's own, and allows less convexity.
     """
     return noise / (radius * math.pow(agents, SPREAD))
-
-
-def least_convexity(rho: float, releases: int, records: float, curvature: float, delta: float) -> float:
-    """Convexity below which curvature would eat the budget, eq. (20).
-
-    Condition (L) of docs/proofs.md Theorem 3 at the order where zCDP with this rho is converted, solved for
-    kappa, with a margin.
-    """
-    each, lam = rho / releases, math.sqrt(math.log(1.0 / delta) / rho)
-    linear = lam * each
-    kappa = (math.sqrt(linear * linear + 4.0 * LOGISTIC * each) - linear) / (2.0 * LOGISTIC)
-    return curvature / (records * MARGIN * kappa)
 
 
 def typical_penalty(wanted: Sequence[float], degrees: Sequence[int]) -> float:

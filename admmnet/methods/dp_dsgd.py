@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Came, Said, Told, wide
-from admmnet.methods.base import Facts, Method, filled
-from admmnet.methods.consensus import HINGE_WIDTH
-from admmnet.methods.settings import Given, MethodSettings, StepSettings
+from admmnet.methods.base import SMOOTHED, Facts, Method, filled
+from admmnet.methods.settings import MethodSettings, StepSettings
 from admmnet.privacy.calibrate import Draft, Target, calibrate, noise_multiplier
 from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import grid_step
@@ -69,6 +67,7 @@ class DPDSGD(Method):
     name = "dp-dsgd"
     Settings = DSGDSettings
     forms = ("proven",)
+    proven_loss = SMOOTHED
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(filled(settings, regularisation=0.0), facts)
@@ -76,13 +75,6 @@ class DPDSGD(Method):
         self.settings = filled(self.settings, step_size=self._longest())
         self.settings = filled(self.settings, rounds=self._fitting(self._wanted()))
         self._calibrated = cache(self._calibrate)
-
-    @classmethod
-    def with_loss(cls, settings: Given) -> Given:
-        """Smoothed hinge, as the proven forms of ADMM have."""
-        if settings.loss == "auto":
-            return filled(settings, loss="smoothed-hinge", loss_width=HINGE_WIDTH)
-        return settings
 
     def _longest(self) -> float:
         """Step of eq. (109), at which the mean loss of no records lets the vectors run away; or of (120)."""
@@ -318,14 +310,6 @@ class LTSettings(DSGDSettings, frozen=True, kw_only=True):
     """weight of edges in a local step; auto: s = 1/2 of docs/methods.md"""
 
 
-@dataclass(slots=True)
-class Local:
-    """Z_ij of every edge, and z_ji, which both ends can compute: both follow from x_i and x_j alone; shape (E, d)."""
-
-    z: Matrix
-    other: Matrix
-
-
 class LTADMM(DPDSGD):
     """Every round an agent takes noisy gradient steps towards its neighbours' vectors, and broadcasts where it is."""
 
@@ -360,15 +344,15 @@ class LTADMM(DPDSGD):
         return math.ceil(super()._fitting(wanted) / self.local)
 
     def start(self, agents: Agents) -> None:
-        """Everything at zero; both ends of an edge know what the other has heard."""
+        """Everything at zero; ``own`` is z_ij of every edge, and z_ji, which both ends can compute: shape (2, E, d)."""
         agents.said = np.zeros_like(agents.heard)
-        agents.own = Local(agents.said, agents.said)
+        agents.own = np.zeros((2, *agents.said.shape))
 
     def propose(self, agents: Agents, round: int) -> Asking[Said]:
         """Eq. (121)."""
         own, here = self.settings, agents.theta
         gamma, pull = float(own.step_size), float(own.edge_step)
-        edges = wide(float(own.penalty) * agents.degree) * here - agents.edges.sum(agents.own.z)
+        edges = wide(float(own.penalty) * agents.degree) * here - agents.edges.sum(agents.own[0])
         there = np.ones(len(agents), dtype=bool)
         for _ in range(self.local):
             told = yield self.asks(agents, here)._replace(rows=there)
@@ -378,9 +362,9 @@ class LTADMM(DPDSGD):
 
     def update(self, agents: Agents, came: Came | None) -> None:
         """Eq. (122), on the edges that are there: both ends know what the other has heard, by acknowledgement."""
-        own: Local = agents.own
         assert agents.said is not None
-        there = np.ones(len(own.z), dtype=bool) if agents.contact is None else agents.contact.present
+        z, other = agents.own
+        there = np.ones(len(z), dtype=bool) if agents.contact is None else agents.contact.present
         push = 2.0 * float(self.settings.penalty)
-        z, other = 0.5 * (own.z - own.other + push * agents.heard), 0.5 * (own.other - own.z + push * agents.said)
-        own.z, own.other = np.where(there[:, None], z, own.z), np.where(there[:, None], other, own.other)
+        moved = 0.5 * (z - other + push * agents.heard), 0.5 * (other - z + push * agents.said)
+        agents.own = np.where(there[:, None], moved, agents.own)

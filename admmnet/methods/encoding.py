@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from msgspec import structs
 
+from admmnet.holder.answers import Known
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, edges_of
-from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments
 from admmnet.methods.agents import AgentPlan, Agents
 from admmnet.methods.base import Facts
@@ -35,14 +35,9 @@ EVEN = tuple(k / CELLS for k in range(CELLS + 1))
 """Distribution of a column between its bounds of which nothing else is known."""
 
 
-def unbounded(encoding: Encoding) -> list[int]:
-    """Columns of numbers for which no bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and not column.shares]
-
-
-def bounded(encoding: Encoding) -> list[int]:
-    """Columns of numbers for which bounds are known."""
-    return [i for i, column in enumerate(encoding.columns) if isinstance(column, Number) and column.shares]
+def numbers_of(encoding: Encoding, *, bounded: bool) -> list[int]:
+    """Columns of numbers for which bounds are known, or are not."""
+    return [i for i, one in enumerate(encoding.columns) if isinstance(one, Number) and bool(one.shares) == bounded]
 
 
 class Stage(SumMethod):
@@ -75,7 +70,7 @@ class Stage(SumMethod):
         """Its share of the nominal budget; of masked sums the share of the least one of all."""
         nominal = self.facts.nominal
         own = min(nominal.values()) if self.masked else nominal[agent]
-        return self.planned(agent, math.sqrt(2.0 * self.share * own))
+        return self.planned(self.facts.counts[agent], math.sqrt(2.0 * self.share * own))
 
     def noise_of(self, agents: Collection[int]) -> float:
         """Variance of these agents' total, for a sensitivity of 1."""
@@ -86,25 +81,24 @@ class Stage(SumMethod):
         self.total = total
 
 
-class CountStage(Stage):
-    """Counts of some columns in the bins between ``edges``, shape (p, m), with bins below, above, and for missing.
+class BoundsStage(Stage):
+    """Bounds of columns for which none are declared, eq. (113), by counts in bins; ``fallback`` has what drowns."""
 
-    ``fallback`` has the columns that noise drowns.
-    """
-
-    columns: ClassVar[Any]
-    """Function of an encoding: which of its columns are counted."""
+    name = "bounds"
+    number = -3
+    bounded = False
+    """Whether the columns ``which`` are counted have bounds."""
 
     def __init__(
         self, settings: MethodSettings, facts: Facts, share: float, encoding: Encoding, fallback: Encoding
     ) -> None:
         super().__init__(settings, facts, share)
-        self.encoding, self.which, self.fallback = encoding, tuple(type(self).columns(encoding)), fallback
+        self.encoding, self.which, self.fallback = encoding, numbers_of(encoding, bounded=self.bounded), fallback
 
     @property
     def edges(self) -> Matrix:
-        """Of the columns ``which``."""
-        raise NotImplementedError
+        """Edges between the bins, shape (p, m): the same for all; more bins are below, above, and for missing."""
+        return np.tile(EDGES, (len(self.which), 1))
 
     def unit(self) -> ColumnCounts:
         """Counts with noise 1."""
@@ -141,23 +135,6 @@ class CountStage(Stage):
 
     def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
         """A column as it is encoded by its noisy counts; None where noise of this deviation drowns them."""
-        raise NotImplementedError
-
-
-class BoundsStage(CountStage):
-    """Bounds of columns for which none are declared, eq. (113)."""
-
-    name = "bounds"
-    number = -3
-    columns = staticmethod(unbounded)
-
-    @property
-    def edges(self) -> Matrix:
-        """The same for all."""
-        return np.tile(EDGES, (len(self.which), 1))
-
-    def found(self, number: Number, counts: Vector, noise: float) -> Number | None:
-        """With bounds and nothing else."""
         known = bounds_of(counts[:-1], noise, len(self.which))
         return known and structs.replace(number, low=known[0], high=known[1], shares=EVEN)
 
@@ -182,12 +159,12 @@ def bounds_of(counts: Vector, noise: float, columns: int) -> tuple[float, float]
     return low, high if high > low else low + 1.0
 
 
-class ShapeStage(CountStage):
+class ShapeStage(BoundsStage):
     """Distributions of columns between their bounds, eq. (114)."""
 
     name = "shape"
     number = -2
-    columns = staticmethod(bounded)
+    bounded = True
 
     @property
     def edges(self) -> Matrix:

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from admmnet.errors import RequestError, counted
 from admmnet.holder.encoding import Encoding, Number, Words
 from admmnet.methods.base import Facts
-from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, Stage, WhitenStage, bounded, unbounded
+from admmnet.methods.encoding import EVEN, BoundsStage, ShapeStage, Stage, WhitenStage, numbers_of
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.sums import total_variance
 from admmnet.privacy.budget import Charges
@@ -121,7 +121,7 @@ def prologue_of(
     if not able or (raw is None and wish.whiten == "off"):
         return Prologue(encoding=raw)
     m = signal(facts, settings.colluders if settings.trust == "masked" else None)
-    columns = 0 if raw is None else len(bounded(raw)) + len(unbounded(raw))
+    columns = 0 if raw is None else sum(isinstance(column, Number) for column in raw.columns)
     measured = bool(columns) and (wish.encode == "private" or encoding_helps(columns, m))
     tried = settings.algorithm in TRIED and facts.task == "binary"
     share, word = _whitening(facts.width, m, wish, private=measured, tried=tried, quiet=raw is None)
@@ -177,8 +177,8 @@ def _encoding(
     settings: MethodSettings, facts: Facts, raw: Encoding, wish: Wish, m: float, *, measured: bool
 ) -> tuple[tuple[Stage, ...], str]:
     """Stages that measure columns of numbers, and the words for them; none where they are not ``measured``, or fit."""
-    bounds = len(unbounded(raw))
-    columns = len(bounded(raw)) + bounds
+    bounds = len(numbers_of(raw, bounded=False))
+    columns = len(numbers_of(raw, bounded=True)) + bounds
     found = counted(columns, "column")
     if not measured:
         rest = "columns with bounds keep them, others are put on a public curve; raise epsilon, find more records, or"

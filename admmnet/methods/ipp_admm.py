@@ -7,8 +7,9 @@ Theorem 22.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -75,18 +76,6 @@ class IPPSettings(PPSettings, frozen=True, kw_only=True):
                 f"max_releases = {most} goes with gate = 'gaussian' or 'above-threshold': with {self.gate!r} an agent "
                 "that has joined speaks every round"
             )
-
-
-class Gate(NamedTuple):
-    """Noise of a proven gate: standard deviation of a comparison's noise.
-
-    ``sigma`` is the Gaussian gate's, None for a held threshold, which has pure epsilons of its noise and its queries.
-    """
-
-    spread: float
-    sigma: float | None
-    epsilon_threshold: float = 0.0
-    epsilon_query: float = 0.0
 
 
 class IPPADMM(PPADMM):
@@ -170,21 +159,23 @@ class IPPADMM(PPADMM):
         """Whether an agent outside the core is ever asked."""
         return agent not in self.core and self.threshold(agent) < self.loss.lipschitz()
 
-    def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
-        """Noise of the gate at this budget, and all that its questions can charge."""
-        known, here = self.known(records), np.zeros(self.facts.width)
+    def gate(self, records: int, rho: float, level: float) -> tuple[Any, Charges]:
+        """Question of the gate at this budget, at a noise of this norm in a broadcast, and all that it can charge."""
+        known, here, auto = self.known(records), np.zeros(self.facts.width), self.settings.gate_threshold == "auto"
+        level = level if auto else float(self.settings.gate_threshold)
         if self.kind != "above-threshold":
             asked = len(ASKED_IN) if self.kind == "joining" else int(self.settings.rounds)
-            sensitivity = GradientNorm(here, here, 1.0, 0.0).sensitivity(known)
-            sigma = sensitivity / math.sqrt(2.0 * rho / asked)
-            (event,) = GradientNorm(here, here, sigma, 0.0).within(known).cost(known)
-            return Gate(sigma, sigma), ((event, asked),)
+            sensitivity = GradientNorm(here, here, 1.0, level).sensitivity(known)
+            gate = GradientNorm(here, here, sensitivity / math.sqrt(2.0 * rho / asked), level).within(known)
+            (event,) = gate.cost(known)
+            return gate, ((event, asked),)
         epsilon = pure_epsilon(rho / self.releases)
         first = epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
-        question = HeldNorm(here, here, 0.0, first, epsilon - first).within(known)
+        question = HeldNorm(here, here, level, first, epsilon - first).within(known)
         sensitivity, (event,) = question.sensitivity(known), question.cost(known)
         spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
-        return Gate(spread, None, first, epsilon - first), ((event, self.releases),)
+        question = replace(question, threshold=level - 2.0 * spread) if auto else question
+        return question, ((event, self.releases),)
 
     def fewest(self, agent: int) -> int:
         """Eq. (88): neighbours that speak in the first round, or one."""
@@ -280,23 +271,19 @@ class IPPADMM(PPADMM):
 
     def _proven(self, agents: Agents) -> tuple[Asks, Asks]:
         """Question, eqs. (22), (23), and release."""
-        plan, gate, threshold = agents.plan, agents.plan.noise.gate, self.settings.gate_threshold
+        plan, gate = agents.plan, agents.plan.noise.gate
         centre = agents.edges.sum(agents.heard) / wide(agents.degree)
         pull = (2.0 * agents.dual + wide(plan.regularisation) * centre) / wide(plan.weight)
-        held = gate.sigma is None
-        if threshold == "auto":
-            noise = plan.noise.sigma2 * plan.convexity if self.settings.release == "output" else plan.noise.sigma1
-            level = noise * math.sqrt(self.facts.width) - (2.0 * gate.spread if held else 0.0)
-        else:
-            level = float(threshold)
-        own = (level, gate.epsilon_threshold, gate.epsilon_query) if held else (gate.sigma, level)
-        return agents.ask(HeldNorm if held else GradientNorm, centre, pull, *own), self.minimiser(agents)
+        if self.kind == "above-threshold":
+            own = gate.threshold, gate.epsilon_threshold, gate.epsilon_query
+            return agents.ask(HeldNorm, centre, pull, *own), self.minimiser(agents)
+        return agents.ask(GradientNorm, centre, pull, gate.sigma, gate.threshold), self.minimiser(agents)
 
     def _published(self, agents: Agents) -> tuple[Asks, Asks]:
         """Comparison, eqs. (13)-(15), and broadcast, eq. (7)."""
         noise, m, settings = agents.plan.noise, agents.convexity, self.settings
         level = agents.plan.regularisation, settings.loss_clip, float(settings.gate_threshold)
-        gate = *noise.gate[:2], np.where(agents.own, 0.0, noise.gate.epsilon)
+        gate = noise.gate.threshold_scale, noise.gate.query_scale, np.where(agents.own, 0.0, noise.gate.gate_epsilon)
         own = self.linear_term(agents), m, self.beta, noise.sigma1, agents.theta, *level, *gate, self.noise_share
         broadcast = m, self.beta, noise.sigma1, noise.sigma2, self.noise_share
         return agents.ask(PublishedComparison, *own), agents.ask(PublishedBroadcast, *broadcast)

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements.sums import GradientSum, MomentSum
 from admmnet.methods.agents import Agents, Asking, Told
 from admmnet.methods.base import Facts, filled

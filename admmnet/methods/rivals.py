@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.measurements import GammaMinimiser, PerturbedMinimiser
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Mask, Said, Told, wide
 from admmnet.methods.base import Facts, filled
-from admmnet.methods.consensus import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import ROUNDS, PerturbedConsensus
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.budget import Charges
@@ -39,18 +38,6 @@ LEAST_PENALTY, MOST_PENALTY = 1e-100, 1e5
 """
 
 
-class PureNoise(NamedTuple):
-    """Rate a of K(a), standard deviation on the minimiser, and the least m over the run, DVP's ridge included.
-
-    ``penalty`` is 2 eta |B_i| of the first round, where the published accounting asks for it.
-    """
-
-    rate: float
-    sigma2: float
-    convexity: float
-    penalty: float | None
-
-
 def least_convexity_pure(epsilon: float, records: float, curvature: float, *, logistic: bool) -> float:
     """Convexity at which curvature takes nothing of epsilon (logistic), or half: eq. (27)."""
     kappa = (1.0 - ROOM) * epsilon / 8.0 if logistic else math.expm1(min(0.5 * epsilon, 700.0))
@@ -62,19 +49,18 @@ class Rival(PerturbedConsensus):
 
     usual = 6
     """The noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""
+    radius = 10.7
 
     @property
     def logistic(self) -> bool:
         """Whether (L) of Theorem 11 may apply."""
         return type(self.loss) is Logistic
 
-    def wanted_convexity(self, agent: int) -> float:
-        """Balance of noise and bias, and what keeps curvature cheap, eqs. (20), (27)."""
+    def cheap(self, agent: int) -> float:
+        """What keeps curvature cheap, eq. (27)."""
         n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()  # eq. (63)
         epsilon = pure_epsilon(self.facts.nominal[agent] / self.releases)
-        norm = self.noise_norm(agent, self.releases)
-        least = least_convexity_pure(epsilon, n, c1, logistic=self.logistic)
-        return max(balanced_convexity(norm, PURE_RADIUS, len(self.facts.graph)), least)
+        return least_convexity_pure(epsilon, n, c1, logistic=self.logistic)
 
     def noise_norm(self, agent: int, releases: int) -> float:
         """Mean norm of K(a), where curvature takes nothing."""
@@ -151,7 +137,7 @@ class Rival(PerturbedConsensus):
         moved = 2.0 * self.beta / m  # Theorem 4; the published arithmetic takes half, eq. (13)
         sigma2 = (0.5 if published else 1.0) * moved / math.sqrt(2.0 * inexact)
         release = GammaMinimiser(np.zeros(0), m, self.beta, rate, sigma2, penalty=counted)
-        return Draft(PureNoise(rate, sigma2, m, counted), self.charges(release, records))
+        return Draft(release, self.charges(release, records))
 
 
 class DVP(Rival):
@@ -303,9 +289,8 @@ class RADMM(Rival):
 class GaussianRival(Rival):
     """A rival whose linear term has Gaussian noise, calibrated by Theorems 3 and 4 in either form."""
 
-    usual = ROUNDS
-    noise_norm, wanted_convexity = PerturbedConsensus.noise_norm, PerturbedConsensus.wanted_convexity
-    draft = PerturbedConsensus.draft
+    usual, radius = ROUNDS, PerturbedConsensus.radius
+    noise_norm, cheap, draft = PerturbedConsensus.noise_norm, PerturbedConsensus.cheap, PerturbedConsensus.draft
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:

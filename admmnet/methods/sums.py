@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
 from admmnet.masking import Attempt, check_participants
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
@@ -48,7 +48,7 @@ class SumMethod(Method):
         super().__init__(filled(settings, regularisation=0.0, loss=self.losses[facts.task]), facts)
         if self.masked:
             check_participants(self.first.participants, self.colluders)
-        self._plan = lru_cache(maxsize=SHARED)(self._plan_of)
+        self.planned = lru_cache(maxsize=SHARED)(self._planned)
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -156,13 +156,10 @@ class SumMethod(Method):
         """Noise of one agent: the sums share mu^2 equally (docs/proofs.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.rounds * self.unit().dimension(known))
-        return self.planned(agent, mu / math.sqrt(self.rounds))
+        return self.planned(known.records, mu / math.sqrt(self.rounds))
 
-    def planned(self, agent: int, ratio: float) -> AgentPlan:
-        """Plan of an agent whose sums have this sensitivity over noise each."""
-        return self._plan(self.facts.counts[agent], ratio)
-
-    def _plan_of(self, records: int, ratio: float) -> AgentPlan:
+    def _planned(self, records: int, ratio: float) -> AgentPlan:
+        """Plan of an agent of so many records whose sums have this sensitivity over noise each."""
         known = self.known(records)
         if self.masked:
             known = known._replace(attempt=self.first)

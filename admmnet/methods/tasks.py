@@ -12,7 +12,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.solvers.losses import LOSSES, Loss, tasks_of
 
 if TYPE_CHECKING:
-    from admmnet.holder.known import LabelKind
+    from admmnet.types import LabelKind
 
 LEARNS = {"binary": "two classes", "classes": "three classes or more", "real": "real targets"}
 """Tasks in words."""

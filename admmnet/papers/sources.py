@@ -18,7 +18,7 @@ from admmnet.experiments.tasks import load_for
 from admmnet.files import read_toml
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.series.simulation import primal, run_series
+from admmnet.holder.series.sdca import primal, run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.types import Matrix, Vector
 

@@ -88,7 +88,11 @@ def read_records(
         raise RequestError(f"{records.name}: {LEFT_OUT}")
     if records.preprocessing != "public-bounds" and not data.data_dependent:
         raise RequestError(f"{records.name}: {_OPEN}")
-    method.chosen_method.require_covered(accepted=data.data_dependent)
+    if not (method.chosen_method.covered or data.data_dependent):
+        raise RequestError(
+            f"{method.algorithm} scales columns by norms over all private records, which no ledger covers: take "
+            "dp-scd, or accept it with --data-dependent"
+        )
     require_task(method, records.task, in_words(records.task, records.labels), records.name)
     return records
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.graph.simple import Graph
-from admmnet.holder.answers import REFUSED, Ask, Released
+from admmnet.holder.answers import Ask
 from admmnet.holder.door import Door, answer_rows
 from admmnet.holder.measurements.gate import GradientNorm, HeldNorm, PublishedComparison
 from admmnet.methods.agents import AgentPlan, Asks, Came, Contact, Mask, Said, Told, check_vector, is_mask, placed
@@ -208,39 +208,24 @@ class Party:
         places = np.flatnonzero(rows)
         for some in (places[start : start + AT_ONCE] for start in range(0, len(places), AT_ONCE)):
             doors = [self.nodes[row].door for row in self._rows[some].tolist()]
-            reserve: Any = ask.reserve
-            asks = []
-            for row in some.tolist():
-                question: Any = ask.questions[row]
-                asks.append(Ask(question, () if reserve is None else (placed(reserve, row),)))
-            carried, repeated = answer_rows(doors, asks, round, None if ask.vectors is None else ask.vectors[some])
+            questions: Any = ask.questions
+            reserves = [() if ask.reserve is None else (placed(ask.reserve, row),) for row in some.tolist()]
+            asks = [Ask(questions[row], more) for row, more in zip(some.tolist(), reserves, strict=True)]
+            carried = answer_rows(doors, asks, round, None if ask.vectors is None else ask.vectors[some])
             failed = {part.places[row]: error for part, one in carried for row, error in one.failed.items()}
             if failed:
                 agent, error = self.agents.ids[some[min(failed)]], failed[min(failed)]
                 raise RunError(f"agent {agent}, round {round}: {error}") if isinstance(error, RunError) else error
-            found: list[tuple[Any, Any, Any]] = []  # rows, what they said, and the public vectors of their questions
             for part, one in carried:
-                rows_of = some[part.places]
-                refused[rows_of] = False
-                shown = getattr(part.question, "here", None) if part.rows is None else part.rows
-                if isinstance(one.values, np.ndarray) and one.values.ndim == 2:
-                    found.append((rows_of, one.values, shown))
-                    continue
-                for row, (where, own) in enumerate(zip(rows_of.tolist(), one.values, strict=True)):
-                    if own is not None and (np.ndim(own) or own):
-                        found.append((where, own, shown if shown is None or shown.ndim == 1 else shown[row]))
-            for place, answer in repeated.items():
-                refused[some[place]] = answer is REFUSED
-                if isinstance(answer, Released):
-                    shown = getattr(answer.used, answer.used.free or "here", None)
-                    found.append((some[place], answer.value, shown))
-            for where, own, shown in found:
-                said[where] = True
-                if np.ndim(own):
-                    value = value if value.shape[1] else np.zeros((len(rows), own.shape[-1]), dtype=own.dtype)
-                    value[where] = own
+                where = some[part.places]
+                refused[where], said[where] = False, one.said
+                if size := one.values.shape[1]:
+                    value = value if value.shape[1] else np.zeros((len(rows), size), dtype=one.values.dtype)
+                    value[where] = one.values
+                # public vectors of the questions
+                shown = getattr(part.question, "here", None) if part.rows is None else part.rows[one.said]
                 if shown is not None and np.shape(shown)[-1] == used.shape[1]:  # else it is no model's
-                    used[where] = shown
+                    used[where[one.said]] = shown
         if places.size and isinstance(ask.questions[places[0]], GATES):
             self.asked[self._rows] += rows & ~refused
             self.yes[self._rows] += said

@@ -16,7 +16,7 @@ from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.files import write_whole
 from admmnet.forms import encode
 from admmnet.holder.holder import Holder
-from admmnet.methods.encoding import CountStage, ShapeStage, Stage, WhitenStage
+from admmnet.methods.encoding import BoundsStage, ShapeStage, Stage, WhitenStage
 from admmnet.methods.encoding_rule import Prologue
 from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.party import Party
@@ -150,5 +150,5 @@ def _asked(stage: Stage, found: Found, rounds: Rounds) -> Found:
             parts = [part.astype("<i8").tobytes() for part in (stage.total.value, np.array(stage.total.agents))]
             source = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
         return replace(found, whitening=A, source=source, stages=over)
-    assert isinstance(stage, CountStage)
+    assert isinstance(stage, BoundsStage)
     return replace(found, encoding=stage.result(), stages=over)

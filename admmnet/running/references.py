@@ -13,8 +13,7 @@ from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
-from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.simulation import run_series
+from admmnet.holder.series.sdca import ExactPasses, run_series
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.holder import Ask, Door, Holder, Released
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
 from admmnet.identity.keys import statement

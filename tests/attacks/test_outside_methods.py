@@ -232,7 +232,6 @@ LIES: dict[str, Any] = {
     "tasks": frozenset({"binary"}),
     "lacks": frozenset({"trust", "colluders", "epsilon"}),
     "unit_rows": classmethod(lambda cls, settings: True),
-    "require_covered": classmethod(lambda cls, *, accepted: None),
     "known": lambda self, records: Method.known(self, 10**9),
     "agents": lambda self, plans: Method.agents(self, dict.fromkeys(plans, AgentPlan(noise=9.0))),
     "noise_of": lambda self, agents: 1e-9,
@@ -245,7 +244,7 @@ HARMLESS = {
     *("name", "Settings", "settings", "facts", "loss", "losses", "beta", "size", "notes"),
     *("check_problem", "with_loss", "of_labels", "fixed", "plan", "start", "propose", "update", "receive", "models"),
     *("planned_anew", "shared", "carry", "deviation", "in_average", "closing", "memory", "measured", "released_in"),
-    *("unit", "costing", "planned", "summands", "_common", "_plan_of"),
+    *("unit", "costing", "planned", "summands", "_common", "_planned", "proven_loss"),
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from admmnet.auditing.audit import Audit, Reading, Trial, World, draw, judge
 from admmnet.auditing.methods import COSINE, FAR, SINE, canary, far
 from admmnet.holder import Ask, Door, Holder, Released
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import GradientNorm, GradientSum, HeldNorm
 from admmnet.masking import Attempt, Masks, StartKey, start_of
 from admmnet.privacy.calibrate import Target, gaussian_mu_left

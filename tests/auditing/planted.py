@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements import minimiser, sums
-from admmnet.holder.secrets import Secret
 from admmnet.holder.series import coordinate, gradient, single_pass
 
 

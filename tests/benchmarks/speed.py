@@ -36,8 +36,7 @@ from admmnet.holder.outbox import Answered
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.simulation import primal, run_series
+from admmnet.holder.series.sdca import ExactPasses, primal, run_series
 from admmnet.record.journal import Heard, Round, Run, Said, record_bytes
 from admmnet.running.journal import Journal
 from admmnet.solvers.certificate import Compiled, Solution, chosen, gradient

@@ -132,9 +132,8 @@ def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
 
 def answer_all(doors: Any, asks: Any, round: int, vectors: Any = None) -> list[Any]:
     """Answers in the doors' order; an error in the place of a member is its own."""
-    carried, repeated = answer_rows(doors, asks, round, vectors)
-    found: dict[int, Any] = dict(repeated)
-    for part, one in carried:
+    found: dict[int, Any] = {}
+    for part, one in answer_rows(doors, asks, round, vectors):
         found |= {place: one.failed.get(row) or said(part, one, row) for row, place in enumerate(part.places)}
     return [found.get(place, REFUSED) for place in range(len(doors))]
 

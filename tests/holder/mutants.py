@@ -24,6 +24,6 @@ MUTANTS = {
         "return type(self).__name__",
     ),
     "fixed as poisson": ("holder/series/base.py", 'if sampling == "fixed" else self.noise', "if False else self.noise"),
-    "a step of nobody": ("holder/series/base.py", "np.where(squared_norms > 0.0", "np.where(squared_norms >= 0.0"),
+    "a step of nobody": ("holder/series/coordinate.py", "np.where(squares > 0.0", "np.where(squares >= 0.0"),
     "the least asked is booked": ("holder/series/single_pass.py", "self.epsilon.max()", "self.epsilon.min()"),
 }

@@ -10,8 +10,7 @@ import pytest
 
 from admmnet import RequestError
 from admmnet.holder import Released, SimulatedHolder
-from admmnet.holder.answers import KINDS, Measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import KINDS, Known, Measurement
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
 from admmnet.privacy.events import Event
 from admmnet.solvers.losses import Logistic

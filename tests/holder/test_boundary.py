@@ -51,14 +51,14 @@ SIMULATED = {
 }
 """Where records are declared to be a simulation's, once in each."""
 GROUND = "errors form_errors forms gone identity masking privacy registry rng settings solvers types"
-QUESTIONS = "holder.answers holder.encoding holder.known holder.measurements holder.problem.SINGLE_SITE_LOSSES"
+QUESTIONS = "holder.answers holder.encoding holder.measurements holder.problem.SINGLE_SITE_LOSSES"
 USED = "graph.simple masking.Attempt masking.check_participants privacy registry settings solvers.losses solvers.radius"
 MAY_IMPORT = {
     "admmnet/holder/": f"holder {GROUND}".split(),
     "admmnet/methods/": f"methods {QUESTIONS} holder.series errors {USED} types".split(),
 }
 """What the two packages import at run time; of the holder, methods see questions and answers alone."""
-NOT_FOR_METHODS = tuple(f"holder.answers.{name}" for name in ("measurement", "KINDS", "same_fields", "Known", "Secret"))
+NOT_FOR_METHODS = tuple(f"holder.answers.{name}" for name in ("measurement", "KINDS", "Secret"))
 """What makes a measurement one that the door answers, and what is behind it."""
 
 
@@ -120,7 +120,7 @@ def code_of(path: str) -> Code:
 def private_names() -> frozenset[str]:
     """Private attributes and methods of the classes of ``admmnet/holder`` that hold records."""
     found: set[str] = set()
-    for path in ("admmnet/holder/holder.py", "admmnet/holder/door.py", "admmnet/holder/secrets.py"):
+    for path in ("admmnet/holder/holder.py", "admmnet/holder/door.py"):
         for node in code_of(path).nodes:
             if any(isinstance(one, ast.ClassDef) for _, one in code_of(path).around(node)):
                 stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr
@@ -130,7 +130,7 @@ def private_names() -> frozenset[str]:
 
 # rules: whether a node that is there at run time is a breach
 
-BEHIND = tuple(f"admmnet.holder.{name}" for name in ("secrets", "answers.measurement", "answers.KINDS"))
+BEHIND = tuple(f"admmnet.holder.{name}" for name in ("holder.Secret", "answers.measurement", "answers.KINDS"))
 
 
 def private_attributes(path: str, code: Code, node: ast.AST) -> bool:
@@ -210,7 +210,7 @@ def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
 
 METHOD, ABOVE = "admmnet/methods/new.py", "admmnet/running/observer.py"
 PLANTED = [
-    ("private attributes", ABOVE, "def f(door): door._open = True"),
+    ("private attributes", ABOVE, "def f(door): door._known = None"),
     ("private attributes", METHOD, "import operator\nf = operator.attrgetter('_make_solvers')"),
     ("secrets", ABOVE, "def f(node): return node.door.secret.solver.X"),
     ("secrets", ABOVE, "def f():\n    from admmnet.holder.answers import KINDS"),

@@ -11,8 +11,8 @@ import pytest
 from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.door import FAILED
+from admmnet.holder.holder import Secret
 from admmnet.holder.outbox import Outbox
-from admmnet.holder.secrets import Secret
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Gaussian, Laplace

@@ -11,13 +11,12 @@ import pytest
 
 from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Answer, Door, Holder, Released, SimulatedHolder
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.holder.series.base import Series
 from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.simulation import run_series
+from admmnet.holder.series.sdca import ExactPasses, run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, Filter, MemoryLedger, Promise

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder, LabelKind
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import GradientSum, MomentSum, PerturbedMinimiser, SecondMoments
 from admmnet.holder.measurements.sums import POINT_RADIUS
 from admmnet.masking import Attempt

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude", "simulation")} | {
+FREE = {f"holder/series/{name}.py" for name in ("sdca", "plain_kernels", "magnitude")} | {
     "holder/outbox.py",
     "solvers/blocks/steps.py",
 }

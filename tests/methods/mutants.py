@@ -19,7 +19,7 @@ MUTANTS = {
     "silence is heard": ("methods/agents.py", "hears & said[self._source]", "hears"),
     "series charged": (
         "methods/single_site/base.py",
-        "((noise.series.event(known), 1),)",
+        "((series.event(known), 1),)",
         "((self.series(9).event(known), 1),)",
     ),
 }

@@ -41,7 +41,7 @@ class Proven(Network):
         """Theorems 9, 22: the noisy norm of the Lagrangian's gradient, or against a held threshold."""
         f, level = self.locals[i], self.threshold
         sensitivity = 2 / len(f.y) * MOVES
-        if gate.sigma is not None:
+        if not hasattr(gate, "epsilon_query"):
             self.events[i].append((round, "gaussian"))
             noise = float(self.streams.normal(i, Purpose.GATE, gate.sigma, 1)[0])
         else:
@@ -61,7 +61,7 @@ class Proven(Network):
 
     def counts(self, i: int, j: int, said: Spoken) -> bool:
         """Where thresholds are held, an edge moves its duals when one of its ends spoke."""
-        held = getattr(self.noise[i].gate, "epsilon_query", 0.0) > 0.0
+        held = hasattr(self.noise[i].gate, "epsilon_query")
         return not held or said[i] is not None or said[j] is not None
 
     def say(self, i: int, round: int) -> Vector | None:

@@ -127,7 +127,7 @@ def test_duals_sum_to_zero_whoever_joins_and_in_all_trouble(
         turn(method, agents, trouble, round, lambda own, spoke=spoke: (stream.standard_normal((10, 4)), spoke))  # type: ignore[misc]
         assert np.abs(agents.dual.sum(axis=0)).max() <= 1e-12
         assert not agents.dual[~on].any()
-        moved = max(moved, float(np.abs(agents.own.z if name == "lt-admm" else agents.dual).max()))
+        moved = max(moved, float(np.abs(agents.own[0] if name == "lt-admm" else agents.dual).max()))
         away = ~agents.online
         for old, new in zip(before, (agents.dual, agents.theta), strict=True):
             assert old[away].tobytes() == new[away].tobytes()
@@ -136,7 +136,7 @@ def test_duals_sum_to_zero_whoever_joins_and_in_all_trouble(
         if name == "ipp-admm":
             assert (agents.own.met == agents.own.acquainted[back]).all()
         if name == "lt-admm":
-            assert (agents.own.z == agents.own.other[back]).all()
+            assert (agents.own[0] == agents.own[1][back]).all()
     assert moved > 0.1
 
 

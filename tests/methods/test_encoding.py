@@ -23,12 +23,11 @@ from admmnet.methods.encoding import (
     EDGES,
     EVEN,
     BoundsStage,
-    CountStage,
     ShapeStage,
     Stage,
     WhitenStage,
-    bounded,
     bounds_of,
+    numbers_of,
     table_of,
     whitener,
 )
@@ -118,10 +117,10 @@ def test_edges_are_quarter_decades_digit_by_digit() -> None:
 def test_a_total_of_counts_is_the_pooled_counts_and_the_drawn_noise(name: str, masked: bool) -> None:
     config = settings(**(MASKED if masked else {}))
     found = replace(ENCODING, columns=(Number(1.0, 0.5, 3.0, EVEN), *ENCODING.columns[1:]))
-    stage: CountStage = BoundsStage(config, FACTS, 0.05, ENCODING, ENCODING)
+    stage: BoundsStage = BoundsStage(config, FACTS, 0.05, ENCODING, ENCODING)
     if name == "shape":
         stage = ShapeStage(config, FACTS, 0.05, found, ENCODING)
-    assert stage.which == ((0, 4) if name == "bounds" else (0, 3))
+    assert stage.which == ([0, 4] if name == "bounds" else [0, 3])
     places = (0, 4) if name == "bounds" else (0, 3)
     holders = {i: Holder(records(i), np.ones(COUNTS[i])) for i in COUNTS}
     total, charged = summed(stage, holders)
@@ -248,7 +247,7 @@ def test_drowned_columns_and_void_sums_stay_at_their_fallback() -> None:
     found = stage.result()
     assert found.columns[0] == Number(1.0, float(EDGES[np.searchsorted(EDGES, 5.0) - 1]), 10**0.75, EVEN)
     assert found.columns[1:] == ENCODING.columns[1:]
-    assert bounded(found) == [0, 3]
+    assert numbers_of(found, bounded=True) == [0, 3]
     shaped: Any = ShapeStage(config, FACTS, 0.05, found, ENCODING)
     assert shaped.result() is found
     shapes = np.zeros((2, 35))

@@ -111,7 +111,7 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
     def found(**words: Any) -> tuple[str, float, str]:
         plan, event = planned(**words), event_of(planned(**words))
         assert isinstance(event, SubsampledGaussian)
-        return event.sampling, plan.noise.multiplier / event.noise_multiplier, plan.contract.adjacency
+        return event.sampling, plan.noise.noise_multiplier / event.noise_multiplier, plan.contract.adjacency
 
     assert found() == ("poisson", 1.0, "zero-out")
     assert found(algorithm="dp-sgd", sampling="fixed") == ("fixed", 2.0, "replace-one")
@@ -121,7 +121,7 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
     for sampling in ("poisson", "fixed"):
         assert found(sampling=sampling, dual_noise=True) == ("shown", 1.0, "zero-out")
     # shown batches and partitions are not amplified: they need more noise
-    noise = [planned(**words).noise.multiplier for words in ({}, {"dual_noise": True}, {"sampling": "shuffled"})]
+    noise = [planned(**words).noise.noise_multiplier for words in ({}, {"dual_noise": True}, {"sampling": "shuffled"})]
     assert noise[0] < 0.8 * min(noise[1:])
 
 
@@ -137,12 +137,12 @@ def test_the_papers_arithmetic_amplifies_whatever_the_sampling() -> None:
 
 def test_pure_epsilon_and_its_reading_at_delta() -> None:
     plan = planned(algorithm="song-sgd", method="published")
-    assert plan.noise.pure == 1.0
+    assert plan.noise.epsilon == 1.0
     assert event_of(plan) == GammaNormVector(2.0, 0.5, D)
     assert plan.worst_case.epsilon_published(DELTA) == 1.0
-    assert 1.0 <= planned(algorithm="song-sgd").noise.pure < 1.2  # a delta buys a little
+    assert 1.0 <= planned(algorithm="song-sgd").noise.epsilon < 1.2  # a delta buys a little
     gaussian = planned(algorithm="banco", noise="gaussian")
-    assert event_of(gaussian) == Gaussian(2.0, gaussian.noise.series.sigma)
+    assert event_of(gaussian) == Gaussian(2.0, gaussian.noise.sigma)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_what_cannot_be_planned_is_refused(words: dict[str, Any], text: str) -> 
 def test_steps_of_each_form() -> None:
     """The margin of a logistic step, and the bound of the sequential method, are the papers' where the form is."""
     forms: list[dict[str, Any]] = [{}, {"method": "published"}, {"method": "published", "logistic_margin": 0.2}]
-    series = [planned(**words, sampling="shuffled").noise.series for words in forms]
+    series = [planned(**words, sampling="shuffled").noise for words in forms]
     assert [one.logistic_margin for one in series] == [1e-2, 1e-4, 0.2]
     words = {"algorithm": "seq-dp-scd", "sampling": "fixed"}
-    assert [planned(**words, **form).noise.series.bound for form in forms[:2]] == ["contraction", "published"]
+    assert [planned(**words, **form).noise.bound for form in forms[:2]] == ["contraction", "published"]
 
 
 def test_columns_of_the_primal_method_are_scaled_and_scaled_back(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_plan_counts_all_noisy_numbers_of_its_rounds(monkeypatch: pytest.Monke
 
 def test_a_sum_is_divided_by_the_records_of_the_agents_in_it() -> None:
     method = small()
-    agents = method.agents({0: method.planned(0, 0.1)})
+    agents = method.agents({0: method.planned(method.facts.counts[0], 0.1)})
     for void, members in ((True, (0, 1, 2)), (False, (0, 1)), (False, (0, 1, 2))):
         point, value = agents.own.point.copy(), np.array([3, -5])
         method.receive(agents, None if void else Total(value, members))

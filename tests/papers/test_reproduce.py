@@ -15,7 +15,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.errors import RequestError
-from admmnet.holder.series.simulation import primal, run_series
+from admmnet.holder.series.sdca import primal, run_series
 from admmnet.holder.series.single_pass import DisjointSteps
 from admmnet.papers import PAPERS, Reproduced, reproduce
 from admmnet.papers.sources import load, local, log_places, optimum, places, problem_of, rows, song, source

@@ -158,7 +158,7 @@ def test_noise_shares_what_the_budget_leaves(gate: str) -> None:
         assert noise.sigma1 == pytest.approx(2 / n / math.sqrt(2 * each), rel=2e-3)  # kappa 2.5e-5: the linear part
         assert noise.sigma2 == pytest.approx(2e-8 / (4e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
         if gate == "gaussian":
-            assert noise.gate.spread == pytest.approx(2 / n / math.sqrt(2 * rho * share / 12), rel=2e-3)
+            assert noise.gate.sigma == pytest.approx(2 / n / math.sqrt(2 * rho * share / 12), rel=2e-3)
 
 
 def test_the_held_threshold_is_split_for_the_least_noise() -> None:
@@ -175,7 +175,8 @@ def test_the_held_threshold_is_split_for_the_least_noise() -> None:
     best = minimize_scalar(variance, bounds=(0.01, 0.99), method="bounded", options={"xatol": 1e-9})
     assert share == pytest.approx(float(best.x), abs=1e-6)
     spread = event.sensitivity * math.sqrt(2 * variance(share))
-    assert found.noise.gate.spread == pytest.approx(spread, rel=1e-12)
+    level = found.noise.sigma1 * math.sqrt(20)
+    assert level - found.noise.gate.threshold == pytest.approx(2 * spread, rel=1e-9)
     for rho in np.geomspace(1e-14, 1e3, 200).tolist():
         assert rho * (1.0 - 1e-12) <= pure_rho(pure_epsilon(rho)) <= rho
 

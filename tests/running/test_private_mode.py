@@ -20,9 +20,9 @@ from admmnet import RequestError, RunConfig, RunError, RunResult, load_config, r
 from admmnet.cli import run_command_line
 from admmnet.config.run_config import own_settings, settings_of
 from admmnet.data import DataSettings, load
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements import GradientNorm, GradientSum, HeldNorm, minimiser, sums
-from admmnet.holder.secrets import Secret
 from admmnet.holder.series import base, coordinate
 from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger

@@ -18,8 +18,8 @@ from admmnet import RunConfig, load_config, read_run, run
 from admmnet.config.toml import settings_digest
 from admmnet.errors import RequestError, RunError
 from admmnet.evidence.judge import judged
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements import minimiser
-from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
 from admmnet.record.journal import HEAD, JOURNAL, Cut, Round, Run, Said, read_records

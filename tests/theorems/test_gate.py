@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from admmnet.holder import Door, Released, SimulatedHolder, secrets
+from admmnet.holder import Door, Released, SimulatedHolder, holder
 from admmnet.holder.measurements import HeldNorm
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.privacy.events import AboveThreshold
@@ -100,7 +100,7 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     units, book = rng.laplace(size=150).tolist(), Book()
     draws, ledger, pull = Recorded(units), cast(Any, book), np.array([0.1, -0.2])
-    monkeypatch.setattr(secrets, "laplace_noise", draws)
+    monkeypatch.setattr(holder, "laplace_noise", draws)
     door = Door(SimulatedHolder(X, y), 0, Logistic(), ledger, AgentStreams(0, 1))
     event = AboveThreshold(2.0 / 50 * (1.0 + 1e-9 + 2.0 * ROUNDING_SHARE), e1, e2)
     held, starts, first, second = None, 0, set[float](), set[float]()

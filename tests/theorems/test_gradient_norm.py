@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import GradientNorm, HeldNorm, PublishedComparison
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.solvers.accurate import accurate_gradient

@@ -12,10 +12,9 @@ import scipy.sparse
 from scipy.optimize import minimize
 
 from admmnet.holder import Door, Holder, LabelKind
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import GradientSum, MomentSum, sums
-from admmnet.holder.measurements.slopes import diameter
-from admmnet.holder.measurements.sums import gradient_rounding, gradient_sum
+from admmnet.holder.measurements.sums import diameter, gradient_rounding, gradient_sum
 from admmnet.privacy.conversion import excess
 from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient

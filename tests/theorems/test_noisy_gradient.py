@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from admmnet.holder import Door, Holder
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.privacy import subsampled

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.privacy.events import Gaussian
 from admmnet.solvers.losses import Logistic

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from admmnet.holder import Door, Holder
+from admmnet.holder.answers import Known
 from admmnet.holder.encoding import CELLS, Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
-from admmnet.holder.known import Known
 from admmnet.holder.measurements import ColumnCounts, SecondMoments, sums
 from admmnet.holder.problem import row_slack
 from admmnet.rng import AgentStreams

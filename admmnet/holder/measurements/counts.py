@@ -9,10 +9,9 @@ from typing import Self
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, measurement
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements.sums import OnGrid
-from admmnet.holder.secrets import Secret
 from admmnet.types import Matrix, Vector
 
 

@@ -8,11 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from admmnet.holder.answers import Measurement, measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, Measurement, measurement
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.holder.measurements.minimiser import checked, held, objective_event
-from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose

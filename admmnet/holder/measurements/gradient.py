@@ -9,10 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Measurement, measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, Measurement, measurement
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements.minimiser import checked
-from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose

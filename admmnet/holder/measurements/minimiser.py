@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Answered, Measurement, Part, measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, Measurement, Part, Replies, measurement
 from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import clipped_gaussian_rows, round_to_grid
 from admmnet.rng import Purpose
@@ -47,14 +46,6 @@ def held(rows: Matrix, known: Known, convexity: float, beta: float, tail: float)
     return clip_rows(rows, _radius(known.facts, convexity, beta, tail))
 
 
-def booked_convexity(convexity: float, booked: float | None) -> float:
-    """Convexity that the cost is stated for: the least over the run; refused above the one that is solved with."""
-    least = convexity if booked is None else booked
-    if not 0.0 < least <= convexity:
-        raise RequestError(f"booked convexity {least!r} must be positive and at most the solve's, {convexity!r}")
-    return least
-
-
 @dataclass(frozen=True, eq=False)
 class _Minimiser(Measurement):
     """Minimiser with noise on the linear term, or on the solution, or both.
@@ -77,47 +68,43 @@ class _Minimiser(Measurement):
         raise NotImplementedError
 
     def perturbed(self, part: Part) -> Matrix:
-        """Linear terms of a part with noise, shape (k, d)."""
-        raise NotImplementedError
+        """Linear terms of a part with noise, shape (k, d); as they are, eq. (3), unless a kind says more."""
+        rows: Matrix = part.rows
+        return rows
+
+    def least(self, booked: float | None) -> float:
+        """Convexity that the cost is stated for: the least over the run; refused above the one that is solved with."""
+        least = self.convexity if booked is None else booked
+        if not 0.0 < least <= self.convexity:
+            raise RequestError(
+                f"booked convexity {least!r} must be positive and at most the solve's, {self.convexity!r}"
+            )
+        return least
 
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
         """Scale linear terms back to the public radius."""
         return held(rows, known, self.convexity, self.beta, self.tail(known.width))
 
     @classmethod
-    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Answered]:
+    def carry_out_rows(cls, parts: Sequence[Part]) -> list[Replies]:
         """Eqs. (5)-(7), each member by its own streams; all are solved together."""
-        found = solve_rows(parts, [part.question.perturbed(part) for part in parts])
-        return [
-            noisy_rows(part, one, getattr(part.question, "sigma2", None))
-            for part, one in zip(parts, found, strict=True)
-        ]
-
-
-def solve_rows(parts: Sequence[Part], linear: Sequence[Matrix]) -> list[Answered]:
-    """Minimisers of all members of some parts, by the linear terms (k, d) of each part."""
-    each = [part.question for part in parts for _ in part.secrets]
-    solvers = [secret.solver for part in parts for secret in part.secrets]
-    replies = iter(solve_all(solvers, np.concatenate(linear), [q.convexity for q in each], [q.beta for q in each]))
-    found = []
-    for rows in linear:
-        own: list[Any] = list(islice(replies, len(rows)))
-        failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
-        values = [np.zeros(rows.shape[1]) if k in failed else one.theta for k, one in enumerate(own)]
-        found.append(Answered(np.array(values), failed))
-    return found
-
-
-def noisy_rows(part: Part, found: Answered, sigma2: float | None) -> Answered:
-    """theta_hat + b2, b2 ~ N(0, sigma2^2 I), on the public grid: eq. (7); as it is without sigma2."""
-    if sigma2 is None:
+        linear = [part.question.perturbed(part) for part in parts]
+        each = [part.question for part in parts for _ in part.secrets]
+        solvers = [secret.solver for part in parts for secret in part.secrets]
+        replies = iter(solve_all(solvers, np.concatenate(linear), [q.convexity for q in each], [q.beta for q in each]))
+        found = []
+        for part, rows in zip(parts, linear, strict=True):
+            own: list[Any] = list(islice(replies, len(rows)))
+            failed = {row: reply for row, reply in enumerate(own) if isinstance(reply, Exception)}
+            values = np.array([np.zeros(rows.shape[1]) if k in failed else one.theta for k, one in enumerate(own)])
+            if (sigma2 := getattr(part.question, "sigma2", None)) is not None:  # eq. (7), on the public grid
+                values = round_to_grid(_with_gaussian(part, values, Purpose.OUTPUT, sigma2), sigma2)
+            found.append(Replies(values, ~np.isin(range(len(own)), [*failed]), failed))
         return found
-    return found._replace(values=round_to_grid(_with_gaussian(part, found.values, Purpose.OUTPUT, sigma2), sigma2))
 
 
-def _with_gaussian(part: Part, rows: Any, purpose: Purpose, sigma: float) -> Matrix:
-    streams = [secret.streams[purpose] for secret in part.secrets]
-    found: Matrix = rows + clipped_gaussian_rows(streams, sigma, rows.shape[1])
+def _with_gaussian(part: Part, rows: Matrix, purpose: Purpose, sigma: float) -> Matrix:
+    found: Matrix = rows + clipped_gaussian_rows([one.streams[purpose] for one in part.secrets], sigma, rows.shape[1])
     return found
 
 
@@ -150,7 +137,7 @@ class PerturbedMinimiser(_Minimiser):
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
-        m, loss, n = booked_convexity(self.convexity, self.booked), known.loss, known.records
+        m, loss, n = self.least(self.booked), known.loss, known.records
         inexact = 2.0 * self.beta / m  # Theorem 4
         if self.sigma1 is None:
             return (Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),)
@@ -213,7 +200,7 @@ class GammaMinimiser(_Minimiser):
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """Pure epsilon, and the noise that hides an inexact solve."""
-        m, n, loss = booked_convexity(self.convexity, self.booked), known.records, known.loss
+        m, n, loss = self.least(self.booked), known.records, known.loss
         logistic = type(loss) is Logistic
         G, c1 = loss.lipschitz(), loss.curvature_bound()
         pure = GammaNorm(2.0 * G / n, self.rate, known.width, c1, m, n, self.penalty, logistic)
@@ -243,8 +230,3 @@ class ExactMinimiser(_Minimiser):
     def cost(self, known: Known) -> tuple[Event, ...]:
         """No finite cost."""
         return (Unprotected(),)
-
-    def perturbed(self, part: Part) -> Matrix:
-        """Eq. (3)."""
-        rows: Matrix = part.rows
-        return rows

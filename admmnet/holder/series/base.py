@@ -12,22 +12,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, Measurement
+from admmnet.holder.holder import Secret
 from admmnet.holder.problem import Problem
-from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, GammaNormVector, SubsampledGaussian, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
-SAMPLINGS = ("poisson", "fixed", "shuffled")
+CHOICES = {
+    "sampling": ("poisson", "fixed", "shuffled"),
+    "bound": ("published", "contraction"),
+    "schedule": ("sqrt", "inverse", "constant"),
+    "constant": ("tight", "poster"),
+}
+"""Words that settings may be."""
+LEAST, MOST = 1e-100, 1e100
+"""Range of settings that scale steps or noise: beyond it steps overflow for some records and not for others, or noise
+underflows."""
+EDGES = {"noise_multiplier": 0.0, "sigma": 0.0, "clip": math.inf}
+"""What some may be besides: without noise, or without a bound."""
 RecordIndices = NDArray[np.int64]
 
 
@@ -78,6 +88,8 @@ class Series(Measurement):
     """Base of the series: frozen dataclasses of public settings, of which ``regularisation`` is lambda."""
 
     regularisation: float
+    unit_rows: ClassVar[Any] = False
+    """Whether its bound needs rows of norm 1: what its holder must check."""
 
     @property
     def key(self) -> str:
@@ -85,27 +97,38 @@ class Series(Measurement):
         fields = ((name, one.tobytes() if isinstance(one, np.ndarray) else one) for name, one in vars(self).items())
         return repr((type(self).__name__, *fields))
 
-    @property
-    def unit_rows(self) -> bool:
-        """Whether its bound needs rows of norm 1: what its holder must check."""
-        return False
-
     @classmethod
     def in_range(cls, name: str, value: Any) -> bool:
         """``check`` decides, which knows the records' number and says what is allowed."""
         return True
 
+    def drawn_from(self, known: Known) -> tuple[int, str]:
+        """How many there are of what a batch is drawn from, and its name."""
+        return known.records, "records"
+
     def check(self, known: Known) -> None:
         """Refuse settings out of range, naming the setting."""
-        raise NotImplementedError
+        most, what = self.drawn_from(known)
+        for name, value in vars(self).items():
+            if name in CHOICES and value not in CHOICES[name]:
+                raise RequestError(f"{name} = {value!r} is not known; choose one of {', '.join(CHOICES[name])}")
+            edge = EDGES.get(name)
+            if isinstance(value, float) and not (LEAST <= value <= MOST or value == edge):  # nan fails, too
+                more = "" if edge is None else f", or be {edge:g} in a run without privacy"
+                raise RequestError(
+                    f"{name} = {value!r} is not allowed: it must lie between {LEAST:g} and {MOST:g}{more}"
+                )
+            if type(value) is int and not 1 <= value <= (most if name == "batch" else math.inf):
+                bound = f"from 1 to {most} (the number of {what})" if name == "batch" else "of at least 1"
+                raise RequestError(f"{name} = {value!r} is not allowed: it must be a whole number {bound}")
 
     def event(self, known: Known) -> Event:
         """What all steps together cost."""
         raise NotImplementedError
 
-    def length(self, known: Known) -> int:
-        """Steps in an epoch."""
-        raise NotImplementedError
+    def length(self, known: Known) -> float:
+        """Steps in an epoch; by default it has all."""
+        return math.inf
 
     def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Take all steps; before the first and after each yield the progress, one namespace, whose ``step`` counts."""
@@ -133,7 +156,7 @@ class Series(Measurement):
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
             if self.key not in secret.held:
                 rngs = Rngs(secret.streams[Purpose.BATCH], secret.streams[Purpose.OBJECTIVE])
-                left = self.advance(Problem.of(*secret.records, known.loss, self.regularisation), rngs)
+                left = self.advance(Problem(*secret.records, known.loss, self.regularisation), rngs)
                 secret.held[self.key] = next(left), left
             progress, left = secret.held[self.key]
             before, length = progress.step, self.length(known)
@@ -166,18 +189,11 @@ class BatchSeries(Series):
     steps: int
     sampling: str
 
-    def drawn_from(self, known: Known) -> tuple[int, str]:
-        """How many there are of what a batch is drawn from, and its name."""
-        return known.records, "records"
-
     def check(self, known: Known) -> None:
-        """Refuse settings out of range."""
-        most, what = self.drawn_from(known)
-        check_count("batch", self.batch, most, of=f"the number of {what}")
-        check_count("steps", self.steps)
-        check_positive("regularisation", self.regularisation)
-        check_choice("sampling", self.sampling, SAMPLINGS)
-        check_noise(self.noise_multiplier, self.clip)
+        """Refuse settings out of range, and noise that an infinite clip makes none."""
+        super().check(known)
+        if self.noise_multiplier and self.clip == math.inf:
+            raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")
 
     def length(self, known: Known) -> int:
         """N / L, rounded up."""
@@ -208,46 +224,10 @@ def with_noise(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:
     return round_to_grid(x + sigma * rng.standard_normal(x.shape), sigma)
 
 
-def check_count(name: str, value: int, most: int | None = None, *, of: str = "") -> None:
-    """Refuse anything but a whole number from 1 to `most`."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < 1 or (most is not None and value > most):
-        bound = f"from 1 to {most} ({of})" if most is not None else "of at least 1"
-        raise RequestError(f"{name} = {value!r} is not allowed: it must be a whole number {bound}")
-
-
-LEAST, MOST = 1e-100, 1e100
-"""Range of settings that scale steps or noise: beyond it steps overflow for some records and not for others, or noise
-underflows."""
-
-
-def check_positive(name: str, value: float) -> None:
-    """Refuse anything but a number from ``LEAST`` to ``MOST``."""
-    if not LEAST <= value <= MOST:  # nan fails, too
-        raise RequestError(f"{name} = {value!r} is not allowed: it must lie between {LEAST:g} and {MOST:g}")
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is none of the choices."""
-    if value not in choices:
-        raise RequestError(f"{name} = {value!r} is not known; choose one of {', '.join(choices)}")
-
-
-def check_noise(noise_multiplier: float, clip: float) -> None:
-    """Refuse a multiplier that is neither 0 nor in range, and a clip that is not, or infinite while there is noise."""
-    if noise_multiplier != 0.0 and not LEAST <= noise_multiplier <= MOST:
-        remedy = f"take it from the calibration, or 0 for a run without privacy; else {LEAST:g} to {MOST:g}"
-        raise RequestError(f"noise_multiplier = {noise_multiplier!r} is not allowed: {remedy}")
-    if not clip >= LEAST or (MOST < clip < math.inf):
-        raise RequestError(f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf")
-    if noise_multiplier and not clip < math.inf:
-        raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")
-
-
 Step = Callable[[Vector, Vector, Vector, Vector], Vector]
 TINY = 1e-2
 """Default distance that the logistic Newton step keeps from the ends of (0, 1)."""
-_LEAST_WEIGHT = 1e-150  # of a null row, whose step is not used: see `step_limits`
+_LEAST_WEIGHT = 1e-150  # of a null row, whose step is not used: see `coordinate.weights_of`
 
 
 # Steps along dual coordinates take, for the records of a batch, the dual variables alpha, the labels y, the scores
@@ -282,13 +262,3 @@ def batch_step(loss: str, tiny: float) -> Step:
     if loss == "hinge":
         return hinge_step
     return lambda alpha, y, s, w: logistic_step(alpha, y, s, w, tiny)
-
-
-def step_limits(squared_norms: Vector, clip: float) -> Vector:
-    """Largest step of each record: C, and 0 for a null row, shape (N,).
-
-    A null row stands for an absent record. Under the zero-out relation its dual variable must stay where it
-    is, or Lemma 1 of Damaskinos et al. 2021 would not hold where dual variables are shown: a step of an
-    absent record, too, could then be as long as C, in the other direction.
-    """
-    return np.where(squared_norms > 0.0, clip, 0.0)

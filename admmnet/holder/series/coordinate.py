@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, measurement
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Features, Problem
 from admmnet.holder.series.base import (
     TINY,
@@ -21,10 +20,7 @@ from admmnet.holder.series.base import (
     Rngs,
     Step,
     batch_step,
-    check_choice,
-    check_positive,
     draw_batches,
-    step_limits,
     with_noise,
 )
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
@@ -32,21 +28,19 @@ from admmnet.solvers.certificate import is_sparse, squared_norms
 from admmnet.types import Vector
 
 
-class Weights(NamedTuple):
-    """What a step needs to know of each record, all of shape (N,): w, and the longest step."""
+def weights_of(problem: Problem, batch: float, clip: float) -> tuple[Vector, Vector]:
+    """W of each record with the nominal L, and its longest step, C, 0 for a null row: shape (N,).
 
-    curvature: Vector
-    limit: Vector
-
-    @staticmethod
-    def of(problem: Problem, batch: float, clip: float) -> Weights:
-        """Weights with the nominal L and the clip C."""
-        squares = problem.squared_norms
-        return Weights(squares * (batch / problem.scale), step_limits(squares, clip))
+    A null row stands for an absent record. Under the zero-out relation its dual variable must stay where it
+    is, or Lemma 1 of Damaskinos et al. 2021 would not hold where dual variables are shown: a step of an
+    absent record, too, could then be as long as C, in the other direction.
+    """
+    squares = problem.squared_norms
+    return squares * (batch / problem.scale), np.where(squares > 0.0, clip, 0.0)
 
 
 def batch_update(
-    problem: Problem, step: Step, weights: Weights, batch: RecordIndices, dual: Vector, v: Vector
+    problem: Problem, step: Step, weights: tuple[Vector, Vector], batch: RecordIndices, dual: Vector, v: Vector
 ) -> tuple[Vector, Vector]:
     """Clipped steps of the batch's records and their sum in v, before noise: docs/methods.md (43)-(47).
 
@@ -56,8 +50,8 @@ def batch_update(
     rows: Features = problem.X[batch]
     scores = np.asarray(rows @ v)
     scores /= problem.scale
-    zeta = step(dual[batch], problem.y[batch], scores, weights.curvature[batch])
-    limit = weights.limit[batch]
+    zeta = step(dual[batch], problem.y[batch], scores, weights[0][batch])
+    limit = weights[1][batch]
     zeta = np.minimum(np.maximum(zeta, -limit), limit)  # zeta / max(1, |zeta| / C), exactly C where it is cut
     return zeta, np.asarray(zeta @ rows)
 
@@ -82,7 +76,9 @@ class DualSeries(BatchSeries):
     def check(self, known: Known) -> None:
         """Refuse settings out of range, and losses without a step."""
         super().check(known)
-        check_step(known, self.regularisation, self.logistic_margin)
+        check_loss(known)
+        if not self.logistic_margin < 0.5:
+            raise RequestError(f"logistic_margin = {self.logistic_margin!r} is not allowed: it must be below 0.5")
 
     def model(self, progress: Any) -> Vector:
         """V / (lambda N)."""
@@ -128,7 +124,7 @@ class DualSteps(DualSeries):
         """Eqs. (48), (49)."""
         sigma, dual, v = self.sigma, np.zeros(problem.records), np.zeros(problem.features)
         yield (progress := SimpleNamespace(step=0, v=v, dual=dual))
-        step, weights = batch_step(problem.loss.name, self.logistic_margin), Weights.of(problem, self.batch, self.clip)
+        step, weights = batch_step(problem.loss.name, self.logistic_margin), weights_of(problem, self.batch, self.clip)
         settings = self.sampling, problem.records, self.batch, self.steps
         for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches), 1):
             zeta, total = batch_update(problem, step, weights, chosen, dual, v)
@@ -139,12 +135,10 @@ class DualSteps(DualSeries):
             yield progress
 
 
-def check_step(known: Known, regularisation: float, margin: float = TINY) -> None:
-    """Refuse a loss that has no dual step here, and settings of the steps out of range."""
-    check_positive("regularisation", regularisation)
-    check_choice("loss", known.loss.name, tuple(SINGLE_SITE_LOSSES))
-    if not 0.0 < margin < 0.5:
-        raise RequestError(f"logistic_margin = {margin!r} is not allowed: it must lie between 0 and 0.5")
+def check_loss(known: Known) -> None:
+    """Refuse a loss that has no dual step here."""
+    if (name := known.loss.name) not in SINGLE_SITE_LOSSES:
+        raise RequestError(f"loss = {name!r} is not known; choose one of {', '.join(SINGLE_SITE_LOSSES)}")
 
 
 @measurement
@@ -188,7 +182,6 @@ class SequentialSteps(DualSeries):
     def check(self, known: Known) -> None:
         """Refuse settings out of range, and what the bound does not cover."""
         super().check(known)
-        check_choice("bound", self.bound, ("published", "contraction"))
         if self.sampling == "poisson":
             raise RequestError(
                 "seq-dp-scd with sampling = 'poisson' is refused: its noise bounds a batch of at most L records, "
@@ -211,7 +204,7 @@ class SequentialSteps(DualSeries):
         sigma, dual, v = self.sigma, np.zeros(problem.records), np.zeros(problem.features)
         yield (progress := SimpleNamespace(step=0, v=v, dual=dual))
         rows, code = kernels.store(problem.X), kernels.CODES[problem.loss.name]
-        weights, margin = Weights.of(problem, 1, self.clip), self.logistic_margin
+        weights, margin = weights_of(problem, 1, self.clip), self.logistic_margin
         settings = self.sampling, problem.records, self.batch, self.steps
         for progress.step, chosen in enumerate(draw_batches(*settings, rngs.batches, ordered=True), 1):
             before, start = dual[chosen], v.copy()

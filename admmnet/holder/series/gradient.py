@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.holder.answers import measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import BatchSeries, Rngs, check_positive, draw_batches, with_noise
+from admmnet.holder.series.base import BatchSeries, Rngs, draw_batches, with_noise
 from admmnet.privacy.events import Event
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
@@ -56,11 +55,6 @@ class GradientSteps(BatchSeries):
     def sigma(self) -> float:
         """Standard deviation of the noise on each entry of a batch's summed gradient."""
         return self.deviation(1.0)
-
-    def check(self, known: Known) -> None:
-        """Refuse settings out of range."""
-        super().check(known)
-        check_positive("learning_rate", self.learning_rate)
 
     def event(self, known: Known) -> Event:
         """Theorem 10 or 12."""

@@ -1,9 +1,12 @@
-"""SDCA: sequential dual coordinate ascent, exact steps, no privacy. docs/methods.md (43) to (45), L = 1."""
+"""SDCA: sequential dual coordinate ascent, exact steps, no privacy. docs/methods.md (43) to (45), L = 1.
+
+Also series and their objective on the public records of a simulation, without door and ledger.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import measurement
-from admmnet.holder.known import Known
-from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import Rngs, Series, check_count, check_positive
-from admmnet.holder.series.coordinate import check_step
-from admmnet.holder.series.simulation import dual, point, primal
+from admmnet.holder.answers import Known, measurement
+from admmnet.holder.problem import Problem, unit_rows
+from admmnet.holder.series.base import Rngs, Series
+from admmnet.holder.series.coordinate import check_loss
 from admmnet.privacy.events import Event, Unprotected
+from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 _FIRST_VIOLATION = 0.1  # to which hinge passes go before the first look at the gap, at most
@@ -46,12 +48,10 @@ class ExactPasses(Series):
 
     def check(self, known: Known) -> None:
         """Refuse settings out of range, and to stop by a gap where records are private."""
-        check_step(known, self.regularisation)
-        check_count("epochs", self.epochs)
-        if self.gap is not None:
-            check_positive("gap", self.gap)
-            if not known.simulated:
-                raise RequestError("sdca stops at a gap of the records: that is for simulations")
+        super().check(known)
+        check_loss(known)
+        if self.gap is not None and not known.simulated:
+            raise RequestError("sdca stops at a gap of the records: that is for simulations")
 
     def event(self, known: Known) -> Event:
         """No finite cost."""
@@ -121,3 +121,56 @@ class ExactPasses(Series):
         """P(theta), the gap, and steps taken over N; of the last pass only."""
         epochs = progress.work / len(progress.dual)
         return {"primal": progress.primal, "duality_gap": progress.gap, "epochs": epochs}
+
+
+def run_series(
+    series: Series,
+    problem: Problem,
+    batch_rng: np.random.Generator,
+    noise_rng: np.random.Generator | None = None,
+    observe: Callable[[Any], None] | None = None,
+) -> Any:
+    """Take all steps of a series, and return its progress, which ``observe`` sees after every step."""
+    unit = series.unit_rows and unit_rows(problem.squared_norms, problem.features)
+    series.check(Known(problem.records, problem.features, problem.loss, unit=unit, simulated=True))
+    with np.errstate(over="ignore", invalid="ignore"):  # the model tells
+        for progress in series.advance(problem, Rngs(batch_rng, noise_rng or batch_rng)):
+            if observe is not None and progress.step:
+                observe(progress)
+    return progress
+
+
+def primal(problem: Problem, theta: Vector) -> float:
+    """P(theta), in the loss's unit; theta of shape (d,)."""
+    losses = problem.loss.value(problem.X @ theta, problem.y)
+    return float(np.mean(losses) + 0.5 * problem.regularisation * (theta @ theta))
+
+
+def dual(problem: Problem, alpha: Vector, theta: Vector) -> float:
+    """D(alpha); +inf where alpha is infeasible. theta is ``point`` of alpha."""
+    conjugates = conjugate(problem.loss, -alpha, problem.y)
+    return float(np.mean(conjugates) + 0.5 * problem.regularisation * (theta @ theta))
+
+
+def point(problem: Problem, alpha: Vector) -> Vector:
+    """Return theta = X^T alpha / (lambda N), shape (d,)."""
+    return np.asarray(alpha @ problem.X / problem.scale)
+
+
+def conjugate(loss: Loss, s: Vector, y: Vector) -> Vector:
+    """Convex conjugate phi*(s, y) of a loss of the single-site methods, +inf outside of its domain.
+
+    With a = -s y it is s y + s^2 / 2 of the squared loss; within 0 <= a <= 1, -a of the hinge loss and a ln a +
+    (1 - a) ln(1 - a) of the logistic one. In the dual of Damaskinos et al. 2021 (sec. 2) it enters as phi*(-alpha, y).
+    """
+    if loss.name == "squared":
+        with np.errstate(over="ignore"):
+            return np.asarray(s * (y + 0.5 * s))
+    a = -s * y
+    inside = (a >= 0.0) & (a <= 1.0)
+    if loss.name == "hinge":
+        return np.where(inside, -a, np.inf)
+    p = np.where(inside, a, 0.5)
+    tiny = np.finfo(np.float64).tiny  # 0 ln 0 = 0
+    entropy = p * np.log(np.maximum(p, tiny)) + (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 2.0**-53))
+    return np.where(inside, entropy, np.inf)

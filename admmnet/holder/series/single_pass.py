@@ -16,28 +16,15 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import measurement
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known, measurement
 from admmnet.holder.problem import Problem
-from admmnet.holder.series.base import (
-    LEAST,
-    MOST,
-    RecordIndices,
-    Rngs,
-    Series,
-    check_choice,
-    check_count,
-    check_positive,
-    pure_event,
-    with_noise,
-)
+from admmnet.holder.series.base import LEAST, MOST, RecordIndices, Rngs, Series, pure_event, with_noise
 from admmnet.holder.series.magnitude import magnitude
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
 from admmnet.solvers.certificate import is_sparse
 from admmnet.types import Vector
 
-SCHEDULES = ("sqrt", "inverse", "constant")
 K1 = 0.6838
 """k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
 _BLOCK = 2**20  # numbers of X that are made dense at a time
@@ -80,11 +67,8 @@ class DisjointSteps(Series):
 
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        super().check(known)
         check_gradients(known, "song-sgd")
-        check_count("batch", self.batch, known.records, of="the number of records")
-        check_positive("regularisation", self.regularisation)
-        check_positive("scale", self.scale)
-        check_choice("schedule", self.schedule, SCHEDULES)
         usable = ((self.epsilon >= LEAST) & (self.epsilon <= MOST)) | (self.epsilon == math.inf)
         if self.epsilon.shape not in ((), (known.records,)) or not usable.all():
             raise RequestError(
@@ -95,10 +79,6 @@ class DisjointSteps(Series):
     def event(self, known: Known) -> Event:
         """Theorem 13."""
         return pure_event(float(self.epsilon.max()), known.width)
-
-    def length(self, known: Known) -> int:
-        """All steps: N / b, rounded up for each alpha."""
-        return len(self.parts(np.arange(known.records))[2])
 
     def parts(self, drawn: RecordIndices) -> tuple[RecordIndices, list[int], Vector]:
         """Order of the records, sorted by alpha, the ends of the batches before and after each, and their alphas."""
@@ -186,24 +166,16 @@ class OnlineSteps(Series):
 
     def check(self, known: Known) -> None:
         """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        super().check(known)
         check_gradients(known, "banco")
-        check_choice("constant", self.constant, ("tight", "poster"))
         if (self.epsilon is None) == (self.sigma is None):
             raise RequestError("banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise")
-        if self.epsilon is not None:
-            check_positive("epsilon", self.epsilon)
-        if self.sigma is not None and self.sigma != 0.0:
-            check_positive("sigma", self.sigma)
 
     def event(self, known: Known) -> Event:
         """Theorem 13 or 1."""
         if self.epsilon is not None:
             return pure_event(self.epsilon, known.width)
         return Gaussian(2.0, self.sigma) if self.sigma else Unprotected()
-
-    def length(self, known: Known) -> int:
-        """All records."""
-        return known.records
 
     def advance(self, problem: Problem, rngs: Rngs) -> Iterator[Any]:
         """Eqs. (57), (58).

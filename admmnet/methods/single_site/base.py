@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
+import numpy as np
 from msgspec.structs import asdict
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.methods.agents import AgentPlan, Agents, Asking, Asks, Told
@@ -77,25 +78,16 @@ def all_but(*names: str) -> frozenset[str]:
     return frozenset(settings_in(SiteSettings)) - frozenset(settings_in(MethodSettings)) - set(names)
 
 
-class SeriesNoise(NamedTuple):
-    """Series of steps that the door is asked, and what was calibrated.
-
-    That is the noise over C, before factors of the method's own, or the pure epsilon of a record.
-    """
-
-    series: Series
-    multiplier: float | None = None
-    pure: float | None = None
-
-
 class SingleSite(Method):
-    """A method of one holder; its agent's noise is a ``SeriesNoise``."""
+    """A method of one holder; its agent's noise is the ``Series`` of steps that the door is asked."""
 
     Settings: ClassVar[type[MethodSettings]] = SiteSettings
     verb = "none"
     tasks = frozenset({"binary", "real"})
     Steps: ClassVar[Any]
     """Its kind of ``Series``."""
+    compiled: ClassVar[Any] = False
+    """Whether its steps need numba."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
@@ -157,11 +149,6 @@ class SingleSite(Method):
         return self.batch / self.records
 
     @property
-    def compiled(self) -> bool:
-        """Whether its steps need numba."""
-        return False
-
-    @property
     def rounds(self) -> int:
         """Epochs."""
         return int(self.settings.epochs)
@@ -197,11 +184,11 @@ class SingleSite(Method):
             used, most = target.at_order(Totals())
             if used > (1.0 - LEAST_LEFT) * most:
                 raise BudgetError(target.exhausted(target.spent))
-        noise = self.calibrated(target, known) if self.private else SeriesNoise(self.series(0.0))
-        return AgentPlan(regularisation=self.weight, noise=noise, charges=((noise.series.event(known), 1),))
+        series = self.calibrated(target, known) if self.private else self.series(0.0)
+        return AgentPlan(regularisation=self.weight, noise=series, charges=((series.event(known), 1),))
 
-    def calibrated(self, target: Target, known: Known) -> SeriesNoise:
-        """Least noise multiplier that keeps the promise."""
+    def calibrated(self, target: Target, known: Known) -> Series:
+        """Steps with the least noise multiplier that keeps the promise."""
         probe = self.series(1.0).event(known)
         assert isinstance(probe, SubsampledGaussian)
         least = published.least_of_moments(target.delta)
@@ -220,8 +207,7 @@ class SingleSite(Method):
             return subsampled.epsilon_proven(event, delta, self.settings.accounting)
 
         found = noise_multiplier(target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading)
-        multiplier = found / probe.noise_multiplier
-        return SeriesNoise(self.series(multiplier), multiplier)
+        return self.series(found / probe.noise_multiplier)
 
     def released_in(self, round: int) -> int:
         """Every noisy step is seen; without noise the models alone."""
@@ -237,13 +223,14 @@ class SingleSite(Method):
 
     def propose(self, agents: Agents, round: int) -> Asking[Told]:
         """Model after the next epoch; nothing once there is none, or the budget refuses."""
-        return (yield Asks([plan.noise.series for plan in agents.plans]))
+        return (yield Asks([plan.noise for plan in agents.plans]))
 
     def closing(self, agents: Agents, kept: Mapping[str, Any] | None) -> Closing:
         """Steps, what was calibrated, and in simulations diagnostics of the series."""
-        settings, noise = self.settings, agents.plan.noise
-        progress, _ = (kept or {}).get(noise.series.key, (None, None))
-        figures = {} if progress is None else dict(noise.series.figures(progress))
+        settings, series = self.settings, agents.plan.noise
+        progress, _ = (kept or {}).get(series.key, (None, None))
+        figures = {} if progress is None else dict(series.figures(progress))
+        pure = getattr(series, "epsilon", None)
         steps = round(figures["epochs"] * self.records) if "epochs" in figures else self.steps
         facts = {
             "loss": settings.loss,
@@ -251,8 +238,8 @@ class SingleSite(Method):
             "epochs": round(figures["epochs"], 1) if "epochs" in figures else self.rounds,
             **{name: None if name in self.lacks else getattr(settings, name) for name in ("batch", "sampling")},
             "rate": self.rate,
-            "noise_multiplier": noise.multiplier,
-            "pure_epsilon": noise.pure,
+            "noise_multiplier": getattr(series, "noise_multiplier", None) or None,
+            "pure_epsilon": None if pure is None else float(np.max(pure)),
         }
         if kept is not None:
             facts["diagnostics"] = figures

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.known import Known
+from admmnet.holder.answers import Known
 from admmnet.holder.series.base import Series, steps_per_epoch
 from admmnet.holder.series.gradient import GradientSteps
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.methods.agents import AgentPlan
 from admmnet.methods.settings import MethodSettings
-from admmnet.methods.single_site.base import SeriesNoise, SingleSite, all_but
+from admmnet.methods.single_site.base import SingleSite, all_but
 from admmnet.privacy.calibrate import Target, largest
 from admmnet.privacy.conversion import gaussian_mu
 
@@ -73,15 +73,15 @@ class SinglePass(SingleSite):
                 "gradient by 1: take logistic or hinge"
             )
 
-    def calibrated(self, target: Target, known: Known) -> SeriesNoise:
-        """Pure epsilon: epsilon itself by the papers, else the largest whose reading at delta fits."""
+    def calibrated(self, target: Target, known: Known) -> Series:
+        """Steps of a pure epsilon: epsilon itself by the papers, else the largest whose reading at delta fits."""
         pure = target.epsilon
         if target.accountant != "published":
             try:
                 pure = largest(lambda pure: self.fits(pure, target, known), pure, pure)
             except BudgetError:
                 raise BudgetError(f"epsilon = {target.epsilon:g} affords no pass at all; raise --epsilon") from None
-        return SeriesNoise(self.series(pure), pure=pure)
+        return self.series(pure)
 
     def fits(self, noise: float, target: Target, known: Known) -> bool:
         """Whether steps with this noise keep the promise."""
@@ -118,15 +118,14 @@ class SongSGD(SinglePass):
         found, alphas = super().plan(agent, target), self.facts.alphas
         if alphas is None:
             return found
-        most, noise = float(alphas.max()), found.noise
-        if most > noise.pure:
+        most, pure = float(alphas.max()), float(found.noise.epsilon)
+        if most > pure:
             raise RequestError(
                 f"record_epsilon goes up to {most:g}, and epsilon = {target.epsilon:g} affords a record "
-                f"{noise.pure:.6g}: raise --epsilon, or lower that column"
+                f"{pure:.6g}: raise --epsilon, or lower that column"
             )
-        series = replace(noise.series, epsilon=alphas)
-        charges = ((series.event(self.known(self.records)), 1),)
-        return replace(found, noise=noise._replace(series=series, pure=most), charges=charges)
+        series = replace(found.noise, epsilon=alphas)
+        return replace(found, noise=series, charges=((series.event(self.known(self.records)), 1),))
 
 
 class BANCO(SinglePass):
@@ -140,14 +139,14 @@ class BANCO(SinglePass):
         """Noise K(epsilon/2), and no regulariser."""
         return {"noise": "laplace", "regularisation": "auto"}
 
-    def calibrated(self, target: Target, known: Known) -> SeriesNoise:
+    def calibrated(self, target: Target, known: Known) -> Series:
         """Noise K(epsilon/2), or Gaussian against a sensitivity of 2."""
         if self.settings.noise != "gaussian":
             return super().calibrated(target, known)
         mu = gaussian_mu(target.epsilon, target.delta) * (1.0 - 1e-12)
         if target.order is not None:
             mu = largest(lambda mu: self.fits(2.0 / mu, target, known), mu, target.epsilon)
-        return SeriesNoise(self.series(2.0 / mu))
+        return self.series(2.0 / mu)
 
     def series(self, noise: float) -> Series:
         """Eqs. (57), (58)."""

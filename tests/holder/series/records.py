@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.series.simulation import dual, point, primal
+from admmnet.holder.series.sdca import dual, point, primal
 from admmnet.types import Matrix, Vector
 
 KINDS = ("squared", "logistic", "hinge")

@@ -12,8 +12,7 @@ from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Series
 from admmnet.holder.series.coordinate import DualSteps, PrimalSteps, SequentialSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.sdca import ExactPasses
-from admmnet.holder.series.simulation import run_series
+from admmnet.holder.series.sdca import ExactPasses, run_series
 from admmnet.holder.series.single_pass import DisjointSteps, OnlineSteps
 from admmnet.types import Vector
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from admmnet.holder.problem import Hinge, Problem
-from admmnet.holder.series.simulation import dual, point, primal
+from admmnet.holder.series.sdca import dual, point, primal
 from admmnet.types import Vector
 
 from .records import KINDS, duality_gap, feasible, make_problem, problem, rng

@@ -17,7 +17,7 @@ import pytest
 from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series import kernels
 from admmnet.holder.series.base import Rngs, batch_step
-from admmnet.holder.series.coordinate import PrimalSteps, Weights, batch_update
+from admmnet.holder.series.coordinate import PrimalSteps, batch_update, weights_of
 from admmnet.types import Vector
 
 from .records import KINDS, make_problem, rng
@@ -69,7 +69,7 @@ def cases(kind: str, change: str, count: int) -> Iterator[Case]:
 
 def update(p: Problem, case: Case, dual: Vector) -> tuple[Vector, Vector]:
     """Change of (alpha, v) before noise, alpha's over all records."""
-    step, weights = batch_step(p.loss.name, 0.01), Weights.of(p, case.L, case.C)
+    step, weights = batch_step(p.loss.name, 0.01), weights_of(p, case.L, case.C)
     zeta, total = batch_update(p, step, weights, case.batch, dual, case.v)
     moved = np.zeros(p.records)
     moved[case.batch] = zeta
@@ -107,7 +107,7 @@ def sequential_shift(case: Case, nominal: int) -> tuple[float, float]:
     moved = []
     for p in (case.p, case.other):
         dual, v = case.dual.copy(), case.v.copy()
-        rows, weights, code = kernels.store(p.X), Weights.of(p, nominal, case.C), kernels.CODES[p.loss.name]
+        rows, weights, code = kernels.store(p.X), weights_of(p, nominal, case.C), kernels.CODES[p.loss.name]
         kernels.sequential_batch(rows, case.batch, p.y, *weights, dual, v, p.scale, code, 0.01)
         moved.append(np.concatenate((dual - case.dual, v - case.v)))
     rounding = 1e-13 * float(np.linalg.norm(case.v) + np.linalg.norm(case.dual)) / case.C
@@ -137,7 +137,7 @@ def test_lemma_4_primal_steps(kind: str) -> None:
         y = 300.0 * draw.standard_normal(n) if kind == "squared" else draw.choice([-1.0, 1.0], n)
         moved = []
         for Z in (X, X * (np.arange(n) != 0)[:, None]):
-            p = Problem.of(Z, y, SINGLE_SITE_LOSSES[kind], 1e-3)
+            p = Problem(Z, y, SINGLE_SITE_LOSSES[kind], 1e-3)
             at = next(steps := PrimalSteps(1e-3, d, C, 0.0, 1).advance(p, Rngs(draw, draw)))
             at.theta[:], at.v[:], at.scales[:] = theta, v, 1.0
             next(steps)

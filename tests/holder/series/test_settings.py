@@ -90,7 +90,7 @@ from admmnet.holder import SimulatedHolder
 from admmnet.holder.problem import SINGLE_SITE_LOSSES
 from admmnet.holder.series.coordinate import DualSteps
 from admmnet.holder.series.gradient import GradientSteps
-from admmnet.holder.series.simulation import run_series
+from admmnet.holder.series.sdca import run_series
 p = SimulatedHolder(np.eye(4), np.ones(4)).problem(SINGLE_SITE_LOSSES["hinge"], 0.1)
 run_series(DualSteps(0.1, 2, 1.0, 1.0, 2), p, np.random.default_rng(1), np.random.default_rng(2))
 run_series(GradientSteps(0.1, 2, 0.1, 2, "shuffled"), p, np.random.default_rng(1))

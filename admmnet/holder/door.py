@@ -234,9 +234,11 @@ def _grouped(doors: Sequence[Any], asks: Sequence[Ask], vectors: Matrix | None) 
     for place, (door, (asked, reserve)) in enumerate(zip(doors, asks, strict=True)):
         if id(asked) not in plain:
             own = _ours(asked, simulated=told)
-            values = (own.free == name or _plain(value) for name, value in vars(own).items())
-            shape = getattr(own, own.free).shape if own.free else ()
-            plain[id(asked)] = own, kinds.setdefault((type(own), shape, *values), len(kinds))
+            key = list[Any]([type(own)])
+            for name, value in vars(own).items():
+                array = isinstance(value, np.ndarray)
+                key.append((value.shape, b"" if name == own.free else value.tobytes()) if array else repr(value))
+            plain[id(asked)] = own, kinds.setdefault(tuple(key), len(kinds))
         own, kind = plain[id(asked)]
         owns.append(own)
         parts.setdefault((kind, door._known_for(own), place if reserve else None), []).append(place)
@@ -351,11 +353,6 @@ def quietly(quiet: bool) -> Iterator[None]:
         return
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         yield
-
-
-def _plain(value: Any) -> Any:
-    """A value by which equal ones are told; zeros by their sign."""
-    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value or repr(value)
 
 
 def _ours(measurement: Any, *, simulated: bool) -> Any:

@@ -238,7 +238,7 @@ class SimulatedHolder(Holder):
         """Mean loss of every member's records at its row of each of p points (B, d), or (B, K d), shape (p, B)."""
         if self._solvers is None:
             return np.array([self._mean_losses(theta, loss) for theta in points])
-        return mean_losses([self._solver(k, loss) for k in range(len(self))], *points)
+        return mean_losses([self._solver(k, loss) for k, _ in enumerate(self.counts)], *points)
 
     def _mean_losses(self, theta: Matrix, loss: Loss) -> list[float]:
         """Of all members at their rows: losses in one piece, whose parts are added up as alone."""

@@ -11,11 +11,11 @@ import numpy as np
 from admmnet.holder.answers import Known, Measurement, measurement
 from admmnet.holder.holder import Secret
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.holder.measurements.minimiser import checked, held, objective_event
+from admmnet.holder.measurements.minimiser import PerturbedMinimiser, checked, objective_event
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
-from admmnet.solvers.radius import LARGEST_ROW, MOST, clip, gaussian_tail, norm_radius, pull_radius
+from admmnet.solvers.radius import LARGEST_ROW, MOST, clip, norm_radius, pull_radius
 from admmnet.types import Vector
 
 
@@ -159,9 +159,8 @@ class PublishedComparison(Measurement):
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius, and the last broadcast to the bound of all releases."""
         checked(self.before, known, "last broadcast")
-        tail = gaussian_tail(self.sigma1, known.width)
-        (linear,) = held(self.linear[None], known, self.convexity, self.beta, tail)
-        return replace(self, linear=linear, before=clip(self.before, MOST))
+        candidate = PerturbedMinimiser(self.linear, self.convexity, self.beta, self.sigma1, self.sigma1)
+        return replace(self, linear=candidate.within(known).linear, before=clip(self.before, MOST))
 
     def cost(self, known: Known) -> tuple[Event, ...]:
         """Candidate and comparison."""

@@ -36,16 +36,6 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
 _radius = lru_cache(maxsize=4096)(linear_radius)
 
 
-def held(rows: Matrix, known: Known, convexity: float, beta: float, tail: float) -> Matrix:
-    """Linear terms (k, d) scaled back to the public radius, within which solves are certified: docs/proofs.md (V4).
-
-    ``tail`` is a norm that the noise added to them never exceeds.
-    """
-    finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
-    checked(rows[finite.argmin()], known, "linear term")
-    return clip_rows(rows, _radius(known.facts, convexity, beta, tail))
-
-
 @dataclass(frozen=True, eq=False)
 class _Minimiser(Measurement):
     """Minimiser with noise on the linear term, or on the solution, or both.
@@ -82,8 +72,10 @@ class _Minimiser(Measurement):
         return least
 
     def held_rows(self, known: Known, rows: Matrix) -> Matrix:
-        """Scale linear terms back to the public radius."""
-        return held(rows, known, self.convexity, self.beta, self.tail(known.width))
+        """Scale linear terms back to the public radius, within which solves are certified: docs/proofs.md (V4)."""
+        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+        checked(rows[finite.argmin()], known, "linear term")
+        return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, self.tail(known.width)))
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Replies]:

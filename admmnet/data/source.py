@@ -319,7 +319,7 @@ def stacked(tables: Sequence[RawTable]) -> RawTable:
     if len(tables) == 1:
         return replace(first, parts=(first.rows,))
     for table in tables:
-        whose, row, _ = table.where(0).partition("row")  # rows in memory say whose they are
+        whose, row, _ = table.where(0).partition("row 0 (the first")  # rows in memory say whose they are
         if table.numbers is not None:
             check_names(table.names[1:], first.names[1:], whose if row else f"{whose}: ")
         elif set(table.names) != set(first.names):

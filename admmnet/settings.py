@@ -72,7 +72,7 @@ class Section(Struct, frozen=True, kw_only=True):
     """Settings that belong together, checked one by one before it is made.
 
     A field with a default is a setting, of type bool, int, float or str, or None, too; the text behind it is its line
-    of help.
+    of help. What a class calls ``check(self)`` holds them against each other, after those of its bases.
     """
 
     table: ClassVar[str]
@@ -81,9 +81,6 @@ class Section(Struct, frozen=True, kw_only=True):
     def changed(self, **changes: Any) -> Self:
         """The same with other settings, unchecked."""
         return structs.replace(self, **changes)
-
-    def check(self) -> None:
-        """Check settings against each other; RequestError names those that do not go together."""
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -94,12 +91,19 @@ class Setting(Struct, frozen=True, kw_only=True):
     """Its type as ``msgspec`` reads it."""
     base: Any
     auto: bool
-    optional: bool
     default: Any
     about: About
     meta: Meta
     home: type[Section]
     """The section that declares it."""
+    table: str
+    """Table of a configuration file."""
+    key: str
+    """Key in its table; ``agents`` is a number in [network] and a table of budgets in [privacy]."""
+    scope: str
+    """Who has it, as ``About`` says; the network's have a network."""
+    path: bool
+    """Whether it may be a path."""
 
     @property
     def help(self) -> str:
@@ -107,29 +111,9 @@ class Setting(Struct, frozen=True, kw_only=True):
         return _texts(self.home).get(self.name, "")
 
     @property
-    def table(self) -> str:
-        """Table of a configuration file."""
-        return self.about.table or self.home.table
-
-    @property
-    def scope(self) -> str:
-        """Who has it, as ``About`` says; the network's have a network."""
-        return self.about.scope or ("network" if self.table == "network" else "")
-
-    @property
     def flag(self) -> str:
         """Flag of the command line."""
         return "--" + self.name.replace("_", "-")
-
-    @property
-    def path(self) -> bool:
-        """Whether it may be a path."""
-        return not {"DIR", "FILE", "PATH"}.isdisjoint(self.about.metavar.split("|"))
-
-    @property
-    def key(self) -> str:
-        """Key in its table; ``agents`` is a number in [network] and a table of budgets in [privacy]."""
-        return "agents" if self.name == "budgets" else self.name
 
     @property
     def range(self) -> str:
@@ -212,14 +196,20 @@ def _setting(kind: type[Section], field: structs.FieldInfo) -> Setting:
     meta = next((meta for meta in metas if isinstance(meta, Meta)), Meta())
     if field.required:
         raise TypeError(f"{kind.__name__}.{field.name} is no setting: it needs a default")
+    said: About = (meta.extra or {}).get("about", About())
+    home: Any = next(one for one in kind.__mro__ if field.name in get_annotations(one))
+    table = said.table or home.table
     return Setting(
         name=field.name,
         kind=field.type,
         base=get_origin(base) or base,
         auto=any(get_origin(one) is Literal for one in bases),
-        optional=NoneType in bases,
         default=field.default_factory() if field.default is NODEFAULT else field.default,
-        about=(meta.extra or {}).get("about", About()),
+        about=said,
         meta=meta,
-        home=next(one for one in kind.__mro__ if field.name in get_annotations(one)),
+        home=home,
+        table=table,
+        key="agents" if field.name == "budgets" else field.name,
+        scope=said.scope or ("network" if table == "network" else ""),
+        path=not {"DIR", "FILE", "PATH"}.isdisjoint(said.metavar.split("|")),
     )

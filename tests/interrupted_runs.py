@@ -11,7 +11,7 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.rng import Purpose
 from admmnet.running import loop
-from admmnet.running.resume import resumed_config
+from admmnet.running.arguments import resumed_config
 from admmnet.running.rounds import Rounds
 from admmnet.types import BEFORE
 from tests import people_runs

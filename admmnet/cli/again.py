@@ -33,10 +33,9 @@ from admmnet.record.folder import SUMMARY, default_folder, is_begun
 from admmnet.record.forms import Summary
 from admmnet.record.receipts import Receipts
 from admmnet.running.accounts import restore
-from admmnet.running.arguments import public_settings, resuming
+from admmnet.running.arguments import public_settings, resumed_config, resuming
 from admmnet.running.closing import fits
 from admmnet.running.events import LINE, Reporter
-from admmnet.running.resume import resumed_config
 from admmnet.running.starts import HostJournal
 from admmnet.running.topics import TOPICS
 from admmnet.transport.hosts import Keys, Network, read_network, read_secret, secret_path

@@ -48,7 +48,7 @@ def calibrate(config: str | None, records: str | None, **flags: Any) -> None:
     from admmnet.data.sources import declared_classes, declared_task
     from admmnet.methods import fixed
     from admmnet.methods.base import Facts
-    from admmnet.running.graphs import located
+    from admmnet.running.before import located
     from admmnet.running.plan import decide
 
     goal, asked = Goal(**given_in({name: flags.pop(name) for name in settings_in(Goal)})), None

@@ -12,8 +12,9 @@ import click
 from admmnet.cli.flags import asked, event_flags, explain_flag, lines, notes, output_flags, talks, telling
 from admmnet.cli.settings import SettingsCommand, leave, settings_of, tell
 from admmnet.config.run_config import RunConfig
+from admmnet.errors import counted
 from admmnet.experiments import Watch
-from admmnet.record.format import count, seconds, size
+from admmnet.record.format import count, epsilon, error, seconds, size
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import KEPT
 
@@ -87,12 +88,13 @@ class Progress(Watch):
         """Count a round."""
         if not self._shown:
             return
-        from admmnet.running.events import standing  # here: it needs numpy, which helps and tables do without
-
         if self._before is None:  # the first that is told of is the first that was done
             self._before = event.round
         self._done = event.round
-        self.step(*standing(event, self._metric))
+        kind, largest = "error" if self._metric == "error" else "MSE", max(event.epsilon.values(), default=None)
+        told = [] if event.test_error is None else [f"test {kind} {error(event.test_error, self._metric)}"]
+        told += [] if largest is None else [f"epsilon {epsilon(largest)} spent"]
+        self.step(*told, *([f"{counted(len(event.away), 'agent')} away"] if event.away else []))
 
     def phase(self, name: str, total: int, done: int) -> None:
         """Show the next bar."""

@@ -210,7 +210,7 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
     """Return the settings of a command line."""
     if flags.get("resume") in (None, AUTO):
         return load_config(config, flags, DEFAULTS)
-    from admmnet.running.resume import resumed_config
+    from admmnet.running.arguments import resumed_config
 
     refuse_beside_resume(config)
     return resumed_config(flags["resume"], flags)

@@ -40,15 +40,6 @@ def check_mode(config: RunConfig) -> None:
         raise RequestError(f"{why}, so this run is private: {'; '.join(parts)}; {remedy}")
 
 
-def check_loaded(data: str, name: str) -> None:
-    """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them."""
-    if name != data:
-        raise RequestError(
-            f"the loader brings records called {name!r}, and data = {data!r} is declared public: name their "
-            "file with data, or set private; if they are public or made up, simulate"
-        )
-
-
 def check_comparable(data: DataSettings, run: RunSettings) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
     if run.private:

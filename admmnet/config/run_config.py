@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from admmnet.data.schema import Task
 
 
-Mode = Literal["simulation", "private"]
 AUTO = "auto"
 """Value of ``resume``: go on where ``out`` is the folder of a run, begin one else."""
 TEXTS = ("label", "positive", "centre")
@@ -103,11 +102,9 @@ class RunConfig:
             if name not in known:
                 _refuse_foreign(algorithm, method, name, value)
         checked = {name: known[name].check(value) for name, value in values.items() if name in known}
-
-        def made(kind: type, **more: Any) -> Any:
-            return kind(**more, **{name: checked[name] for name in settings_in(kind) if name in checked})
-
-        self.sections = Sections(made(method.Settings, chosen_method=method), *map(made, _SECTIONS[1:]))
+        checked["chosen_method"], kinds = method, (method.Settings, *_SECTIONS[1:])
+        given_to = ({name: checked[name] for name in kind.__struct_fields__ if name in checked} for kind in kinds)
+        self.sections = Sections(*(kind(**own) for kind, own in zip(kinds, given_to, strict=True)))
         try:
             for section in self.sections:
                 for kind in reversed(type(section).__mro__):
@@ -140,12 +137,7 @@ class RunConfig:
     @property
     def flat(self) -> dict[str, Any]:
         """All settings by name."""
-        return {
-            name: getattr(one, name)
-            for one in self.sections
-            for name in settings_in(type(one))
-            if name in self.described
-        }
+        return {name: getattr(self, name) for name in self.described}
 
     def changed(self, **changes: Any) -> RunConfig:
         """The same with other settings."""
@@ -244,7 +236,7 @@ class RunConfig:
         return declared_task(self.sections.data)
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> Literal["simulation", "private"]:
         """``simulation`` or ``private``: it decides what is shown and kept (docs/cli.md, "Modes")."""
         return "simulation" if self.simulation else "private"
 
@@ -302,12 +294,13 @@ def known_settings(method: Any = None) -> Mapping[str, Setting]:
     known = [own for kind in _SECTIONS for own in settings_in(kind).values()]
     if method is not None:
         known = [own for own in known if not (own.scope and method.verb == "none") and own.name not in method.lacks]
-        known += _own(method).values()
+        known += own_settings(method).values()
     return MappingProxyType({own.name: own for own in sorted(known, key=lambda own: TABLES.index(own.table))})
 
 
-def _own(method: Any) -> dict[str, Setting]:
-    common = settings_in(MethodSettings)
+def own_settings(method: Any) -> dict[str, Setting]:
+    """Settings that a method, a class or its name, declares itself."""
+    method, common = METHODS[method] if isinstance(method, str) else method, settings_in(MethodSettings)
     return {n: own for n, own in settings_in(method.Settings).items() if n not in common and n not in method.lacks}
 
 
@@ -351,17 +344,12 @@ def unknown(name: str) -> RequestError:
 
 def owners_of(name: str) -> dict[str, Setting]:
     """A setting as the methods have it that declare it themselves."""
-    return {algorithm: own[name] for algorithm, method in METHODS.sound() if name in (own := _own(method))}
+    return {algorithm: own[name] for algorithm, method in METHODS.sound() if name in (own := own_settings(method))}
 
 
 def foreign_names() -> set[str]:
     """Names of all settings that any method declares itself."""
-    return {name for _, method in METHODS.sound() for name in _own(method)}
-
-
-def own_settings(algorithm: str) -> dict[str, Setting]:
-    """Settings that a method declares itself."""
-    return _own(METHODS[algorithm])
+    return {name for _, method in METHODS.sound() for name in own_settings(method)}
 
 
 def own_delta(counts: Collection[int]) -> float:
@@ -374,15 +362,17 @@ def is_loose(delta: float, count: int, own: float) -> bool:
     return delta > (1.0 if delta <= own else 0.1) / count
 
 
-def with_delta(config: Given, counts: Collection[int], accounts: Mapping[int, float] | None = None) -> Given:
+def with_delta(
+    config: Given, counts: Collection[int], deltas: Mapping[int, float | None] = MappingProxyType({})
+) -> Given:
     """Replace ``delta = "auto"``: an agent's account's delta, else min(1e-5, 0.1 / smallest n_i).
 
     An explicit delta stays, and so does an agent's own of ``[privacy.agents.I]``. ``counts`` are n_i of all agents.
-    ``accounts`` has the delta of every account that is there already; it is that agent's delta and no other's.
+    ``deltas`` are those of accounts that are there already, None for none: each is that agent's and no other's.
     """
     if config.delta != "auto":
         return config
-    accounts = accounts or {}
+    accounts = {i: value for i, value in deltas.items() if value is not None}
     delta = own_delta(counts)
     if len(accounts) == len(counts) and len(set(accounts.values())) == 1:
         delta = next(iter(accounts.values()))

@@ -186,10 +186,11 @@ def _products(
 
 def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -> dict[str, Some]:
     """Common settings that a method has; those that no method has stay, to be refused with the reason."""
+    known = {one.algorithm: settings_of(one.algorithm) for one in entries}
     return {
         name: value
         for name, value in values.items()
-        if name in settings_of(entry.algorithm) or not any(name in settings_of(e.algorithm) for e in entries)
+        if name in known[entry.algorithm] or not any(name in one for one in known.values())
     }
 
 

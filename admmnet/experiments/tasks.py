@@ -23,8 +23,8 @@ from admmnet.errors import RequestError
 from admmnet.library import run
 from admmnet.privacy.budget import Totals, added
 from admmnet.privacy.ledger.form import finite
+from admmnet.running.before import located
 from admmnet.running.entrance import prepare
-from admmnet.running.graphs import located
 from admmnet.running.loading import Loader, load_whole
 from admmnet.transport import World
 

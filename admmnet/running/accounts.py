@@ -7,6 +7,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,23 +24,9 @@ from admmnet.privacy.ledger.account import AccountFile, account_path
 from admmnet.privacy.ledger.checks import header_line
 from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.record.folder import ledger_name
-from admmnet.transport import World
-from admmnet.transport.collective import owned
 
 RECORDS = "records.json"
 """File in an account's folder that says of which records it is, and which agents' accounts have been begun."""
-
-
-def deltas_of(
-    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], mine: Mapping[int, float | None]
-) -> dict[int, float]:
-    """Delta of every agent that has an account already, by its owner's word alone: ``told``, as "deltas"."""
-
-    def valid(agent: int, value: object) -> bool:
-        return value is None or (type(value) is float and 0.0 < value < 1.0)
-
-    found = owned(world, told, owners, mine, valid, "account's delta", key="deltas")
-    return {i: delta for i, delta in found.items() if delta is not None}
 
 
 def open_accounts(
@@ -47,16 +34,15 @@ def open_accounts(
     records: Mapping[str, Any],
     counts: Mapping[int, int],
     mine: Sequence[int],
-    since: str | None = None,
+    since: str | None,
+    opened: ExitStack,
 ) -> dict[int, AccountFile]:
-    """Accounts of this process's agents, none without ``--account``.
+    """Accounts of this process's agents, which ``opened`` closes.
 
     ``records`` is what ``records_of`` says, ``since`` the folder of a run that goes on. RequestError if one cannot be
     opened, is missing, or is of other records.
     """
-    if settings.account is None:
-        return {}
-    folder = Path(settings.account)
+    folder = Path(str(settings.account))
     begun = _same_records(folder, records)["begun"]
     for i in mine:  # what was spent would be forgotten
         path = account_path(folder, i)
@@ -71,13 +57,9 @@ def open_accounts(
     budgets = {i: PrivacySettings.budget_of(settings, i) for i in mine}
     accounts: dict[int, AccountFile] = {}
     how: dict[str, Any] = {"mode": records["mode"], "kept": stay_open(len(mine)), "alone": len(mine) == 1}
-    try:
-        for i in mine:
-            accounts[i] = AccountFile(folder, i, counts[i], *budgets[i], since=begun_at(since, i, len(counts)), **how)
-    except BaseException:
-        for account in accounts.values():
-            account.close()
-        raise
+    for i in mine:
+        accounts[i] = AccountFile(folder, i, counts[i], *budgets[i], since=begun_at(since, i, len(counts)), **how)
+        opened.callback(accounts[i].close)
     return accounts
 
 
@@ -224,12 +206,10 @@ def check_promise(account: AccountFile, method: Method, contract: Contract) -> N
         )
 
 
-def delta_of(folder: str | Path | None, agent: int) -> float | None:
-    """Delta that an agent's account was opened with; None without one, of one that is new, or cannot be read."""
-    if folder is None:
-        return None
+def delta_of(folder: Path, agent: int) -> float | None:
+    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
     try:
-        with account_path(Path(folder), agent).open("rb") as file:
+        with account_path(folder, agent).open("rb") as file:
             return header_line(file.readline()[:-1]).budget.delta
     except (OSError, CheckFailed):
         return None  # opening it says what is wrong

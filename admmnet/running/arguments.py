@@ -13,26 +13,25 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
 
 from admmnet.config.run_config import AUTO, RunConfig, known_settings
-from admmnet.config.toml import read_schema
+from admmnet.config.toml import load_saved, read_schema
+from admmnet.data.given import Given, given_in
 from admmnet.data.memory import frame_of
 from admmnet.data.settings import AGENT, GIVEN, GROUPS, SHARDS, reserved
 from admmnet.errors import RequestError, article, short
 from admmnet.methods.sums import SumMethod
-from admmnet.record.folder import is_begun
-from admmnet.running.resume import resumed_config, saved_config
+from admmnet.record.folder import SUMMARY, followed, is_begun, ledger_files
+from admmnet.record.format import epsilon
+from admmnet.record.journal import journals
 from admmnet.running.takeover import told_of
 from admmnet.transport import World, launched_size, open_world
 from admmnet.transport.collective import as_one, install_exception_hook, share
 from admmnet.version import __version__
-
-if TYPE_CHECKING:
-    from admmnet.data.given import Given
 
 _GRAPHS = ("topology", "topology_schedule")
 FIRST = ("algorithm", "seed", "simulate", "private", "transport", "account", "no_account")
@@ -68,8 +67,6 @@ def taken(before: Mapping[str, Any], typed: Mapping[str, Any], asked: Any) -> tu
     for name in ("data", "test"):  # names and paths
         if isinstance(getattr(asked, name), str | os.PathLike):
             settings[name] = os.fspath(getattr(asked, name))
-    from admmnet.data.given import given_in
-
     given = given_in(asked.shards, asked.X, asked.y, asked.data, asked.test)
     if asked.kinds not in (None, "dtype"):
         raise RequestError(f"kinds = {short(asked.kinds)}: it must be 'dtype', or left out")
@@ -184,12 +181,58 @@ def resuming(config: RunConfig) -> RunConfig:
     saved = saved_config(folder)
     known = config.described
     kept = [name for name in saved.keeps if name not in known or known[name].about.saved]
-    if all(getattr(config, name) == getattr(saved, name) for name in kept):
+    if all(name in known and getattr(config, name) == getattr(saved, name) for name in kept):
         return config.changed(out=str(folder), resume=str(folder))  # from `resumed_config`
     plain = RunConfig()
     given = {name: getattr(config, name) for name in known}
     given = {name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)}
     return resumed_config(folder, given)
+
+
+def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
+    """Settings with which an interrupted run goes on.
+
+    Of ``flags``, by setting, None counts as not given. Transport and deadlines alone may differ from the folder's.
+    RequestError if the folder is no run's, the run is finished or cannot go on, or a setting differs.
+    """
+    folder = Path(folder)
+    saved = saved_config(folder)
+    given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
+    known = saved.described
+    may = [name for name in known if name not in saved.keeps]
+    for name, value in given.items():
+        own = str(folder) if name == "out" else getattr(saved, name, None)
+        if name not in may and value != own:
+            raise RequestError(
+                f"{name} = {value!r} differs from the interrupted run's {own!r}: a resumed run keeps its settings, "
+                f"other than {', '.join(may)}; leave it out, or run anew"
+            )
+    free = {name: value for name, value in given.items() if name in may}
+    transport = free.get("transport", saved.transport)  # another one's own settings fall away
+    fallen = {name: own.default for name, own in known.items() if own.scope not in ("", "network", transport)}
+    free = fallen | free
+    return saved.changed(out=str(folder), resume=str(folder), **free)
+
+
+def saved_config(folder: Path) -> RunConfig:
+    """Settings of a run that can go on.
+
+    RequestError if the folder is no run's, the run is finished, or it has charged what no journal has.
+    """
+    if not (folder / "config.toml").is_file():
+        raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
+    if (folder / SUMMARY).exists():
+        raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+    saved = load_saved(folder)
+    if saved.seeded or journals(folder) or all(path.read_bytes().count(b"\n") < 2 for path in ledger_files(folder)):
+        return saved  # else there are charges behind the headers
+    known = [0.0 if one.total is None else one.total.epsilon_spent or 0.0 for one in followed(folder)]
+    spent = f"epsilon {epsilon(max(known))} is spent" if any(known) else "its ledgers have charges"
+    why = f"{saved.algorithm} keeps none" if saved.baseline else "it was removed, or another version wrote the folder"
+    raise RequestError(
+        f"{folder} has no journal to go on from ({why}), and {spent}: run anew with --account, so that spent budget "
+        "counts, or remove the folder"
+    )
 
 
 def public_settings(config: RunConfig, *, schedule: str | None = None, digests: bool = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What precedes the first round besides the plan: words of processes of their agents, what methods are asked, notes.
+"""What precedes the first round besides the plan: graph and faults, words of processes, what methods are asked, notes.
 
 Each process is believed of its own agents and of no others. A method of another package is told what is wrong with it
 with its author's file and line, and not by one host alone.
@@ -19,10 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.run_config import is_loose, own_delta
+from admmnet.config.run_config import RunConfig, is_loose, own_delta
 from admmnet.data import Records
+from admmnet.data.settings import split_of
 from admmnet.errors import RequestError
+from admmnet.faults.model import FaultModel, parse_offline, read_schedule
 from admmnet.files import free_memory
+from admmnet.graph import network_of
+from admmnet.graph.simple import Graph
+from admmnet.graph.specs import is_random
 from admmnet.methods import METHODS
 from admmnet.methods.agents import AgentPlan, Asks, check_vector, placed
 from admmnet.methods.base import Method
@@ -35,13 +40,60 @@ from admmnet.privacy.settings import PrivacySettings
 from admmnet.record.journal import journals
 from admmnet.running.loading import Holders
 from admmnet.running.topics import MOST_RECORDS
-from admmnet.transport import World
+from admmnet.transport import World, automatic_block
 from admmnet.transport.collective import owned, share
+from admmnet.transport.settings import NetworkSettings
 
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
 LINE, MUCH = 600, 10**8
 """Bytes of a round in a journal beside its numbers, and how many are said before the run."""
+
+
+def located(config: RunConfig, world: World) -> tuple[dict[str, Any], Graph]:
+    """Settings that the graph of a run decides: the graph, its seed, numbers of agents and of a block, and the split.
+
+    A method of one site has a graph of one node, and none of those settings. RequestError if there is no such graph.
+    """
+    if config.baseline:
+        return {}, Graph(1)
+    seed, source, graph = config.graph_seed, config.topology, world.graph  # a network file holds the graph itself
+    if graph is None and config.topology_schedule is not None:
+        graph = read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed).graph
+    if graph is None:
+        agents = config.agents
+        if source is None:
+            agents = agents or (world.size if world.size > 1 else 5)
+        source = source or f"erdos-renyi:{agents}:0.5"
+        graph = network_of(source, agents=agents, seed=seed)
+    count = len(graph)
+    block = automatic_block(count, world.size) if config.block == "auto" else config.block
+    used = seed if source is None or is_random(source) else 0  # no other graph has one
+    own = {"topology": source, "topology_seed": used, "agents": count, "block": block}
+    return own | {"split": split_of(config.sections.data, count)}, graph
+
+
+def faults_of(
+    faults: NetworkSettings, method: MethodSettings, graph: Graph, seed: int | None, graph_seed: int
+) -> FaultModel | None:
+    """Return what a run's settings ask for on its graph, None for no trouble; the number of rounds is known.
+
+    RequestError names the setting, its bound and the remedy.
+    """
+    rounds = int(method.rounds)
+    absences = parse_offline(faults.offline, len(graph), rounds) if faults.offline is not None else ()
+    schedule = None
+    if faults.topology_schedule is not None:
+        schedule = read_schedule(Path(faults.topology_schedule), agents=len(graph), seed=graph_seed)
+        schedule.check_rounds(rounds)
+        if set(schedule.graph.edges) != set(graph.edges):
+            raise RequestError(
+                f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
+            )
+    if not (faults.drop or absences or schedule is not None):
+        return None
+    seed = faults.trouble_seed if faults.trouble_seed is not None else seed or 0
+    return FaultModel(graph, drop=faults.drop, absences=absences, schedule=schedule, seed=seed)
 
 
 def told_of(holders: Holders, data: Records, world: World) -> dict[str, Any]:
@@ -60,37 +112,29 @@ def told_of(holders: Holders, data: Records, world: World) -> dict[str, Any]:
     return {"counts": counts} | {name: dict.fromkeys(holders, n) for name, n in alike.items()}
 
 
-def counts_of(world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders) -> dict[int, int]:
-    """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
+def numbers_of(
+    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], mine: Mapping[int, int], topic: str
+) -> dict[int, int]:
+    """Records (``counts``), features (``width``) or test records (``tests``) of all agents, each by its owner's word.
 
-    Weights and sums use them: nobody is believed to hold more than the network file allows it (``topics.Facts``).
-    ``told`` is what all processes have told, by ``told_of``.
+    ``told`` is what all processes have told, by ``told_of``, ``mine`` what this one has. Weights and sums use numbers
+    of records: nobody is believed to hold more than the network file allows it (``topics.Facts``). The others must be
+    alike. RequestError if they differ; on hosts of their own at agents with another number than most, which leave.
     """
-    mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS  # noqa: E731
-    return owned(world, told, owners, mine, valid, "number of records", key="counts", absent=lambda i: 1)
-
-
-def alike_of(
-    world: World, owners: Sequence[Sequence[int]], told: Sequence[Any], holders: Holders, topic: str, own: int
-) -> int:
-    """Number that all agents must have alike: of features (``width``) or of test records (``tests``).
-
-    RequestError if they differ; on hosts of their own at agents with another number than most, which leave.
-    """
-    what = {"width": "features", "tests": "test records"}[topic]
-    least = 1 if topic == "width" else 0
+    what = {"counts": "records", "width": "features", "tests": "test records"}[topic]
+    own, least = 1 if topic == "counts" else next(iter(mine.values())), 0 if topic == "tests" else 1
     valid: Callable[[int, Any], bool] = lambda i, n: type(n) is int and least <= n <= MOST_RECORDS  # noqa: E731
-    mine = dict.fromkeys(holders, own)
-    how: dict[str, Any] = {"key": topic, "lasting": False, "absent": lambda i: own}
+    how: dict[str, Any] = {"key": topic, "lasting": topic == "counts", "absent": lambda i: own}
     known = owned(world, told, owners, mine, valid, f"number of {what}", **how)
+    if topic == "counts":
+        return known
     numbers, hosts = [*known.values()], world.journal is not None
     usual = max(numbers, key=numbers.count)
     odd = world.rank if hosts and own != usual else next((i for i, n in known.items() if n != usual), None)
     if odd is not None and (not hosts or own != usual):
         error = RequestError(f"agent {odd} has {known[odd]} {what}, most have {usual}: give all files of one form")
         raise error if hosts else error.of_all()
-    return own
+    return known
 
 
 def nominal_of(

@@ -26,7 +26,10 @@ from admmnet.types import Matrix, Vector
 
 
 class Chain:
-    """Starts of a run in its rounds, of this process's agents, ascending; ``settings`` are those of its whole plan."""
+    """Starts of a run in its rounds, of this process's agents, ascending; ``settings`` are those of its whole plan.
+
+    ``changes`` has the first round of each, with its rounds.
+    """
 
     def __init__(self, rounds: Rounds, settings: MethodSettings) -> None:
         self._rounds, self._settings, self._party, self._transport = rounds, settings, rounds.party, rounds.transport
@@ -42,13 +45,11 @@ class Chain:
             if start.changed is not None and (not changes or changes[-1].plan != start.plan):
                 changes.append(Segment(Centred(start.changed), start.entry.members, start.edges))
         # rounds of an earlier plan are no more from the first one of a later plan on
-        self._changes = {one.centred.round: one for one in changes}
+        self.changes = {one.centred.round: one for one in changes if one.members}
 
     def begin(self, round: int) -> None:
-        """Begin the start of a round, if other members take part from it on: plan it anew, and centre, eq. (112)."""
-        change = self._changes.get(round)
-        if change is None or not change.members:
-            return
+        """Begin the start of a round from which on other members take part: plan it anew, and centre, eq. (112)."""
+        change = self.changes[round]
         if change.edges is not None:
             self._rounds.graph = Graph(len(self._transport.graph), change.edges)
         past = change.plan is not None

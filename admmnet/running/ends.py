@@ -50,7 +50,7 @@ def speaking() -> Iterator[dict[str, Any]]:
 def last_words(folder: Path | None) -> str:
     """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
     from admmnet.record.folder import PART, SUMMARY, followed  # here: the command line starts faster
-    from admmnet.running.resume import saved_config
+    from admmnet.running.arguments import saved_config
 
     ledgers = followed(folder) if folder is not None else []
     if folder is None or not ledgers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +19,25 @@ from admmnet.methods import fixed, only_filled
 from admmnet.methods.base import Facts
 from admmnet.methods.encoding_rule import Wish
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.running.accounts import delta_of, deltas_of, open_accounts, records_of
-from admmnet.running.before import alike_of, counts_of, journal_note, notes_of, precheck, require_room, told_of
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.running.accounts import delta_of, open_accounts, records_of
+from admmnet.running.before import (
+    faults_of,
+    journal_note,
+    located,
+    notes_of,
+    numbers_of,
+    precheck,
+    require_room,
+    told_of,
+)
 from admmnet.running.closing import check_answer
-from admmnet.running.graphs import faults_of, located
-from admmnet.running.loading import Loader, block_of, held, read_records
+from admmnet.running.loading import Loader, held, read_records
 from admmnet.running.plan import Plan, decide
 from admmnet.running.takeover import check_charged, check_columns, source_of
 from admmnet.solvers.certificate import NAMES, chosen
 from admmnet.transport import World, layout, owners_of
-from admmnet.transport.collective import share
+from admmnet.transport.collective import owned, share
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None, said: tuple[str, ...] = ()) -> Plan:
@@ -53,9 +63,10 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     run = sections.run
     settings = fixed(config.chosen_method.of_labels(sections.method, config.declared))
     found, graph = located(config, world)
-    network = sections.network.changed(**{name: found[name] for name in found if name != "split"})
+    network = sections.network.changed(**{"block": 1} | {name: found[name] for name in found if name != "split"})
     data_settings = config.request.changed(split=found.get("split", config.split))
-    source = source_of(data_settings, settings, run, simulation=simulation)
+    taking = bool(data_settings.encoded_by)
+    source = source_of(data_settings, settings, run, simulation=simulation) if taking else None
     request = data_settings
     if not (
         simulation or world.shared_folder or request.named or request.data in GIVEN
@@ -69,7 +80,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
     check_answer(config.answer, graph)
     if not given:
         config.check_task()
-    places = layout(graph, block_of(network), world.size)
+    places = layout(graph, int(network.block), world.size)
     owners, by_name = owners_of(places), simulation and not (config.simulate or config.seeded)
     with ExitStack() as reading:
         data = read_records(request, settings, loader, world, owners, reading, simulation=simulation, by_name=by_name)
@@ -77,31 +88,33 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             check_columns(source, data, request)
         how: dict[str, Any] = {"given": given, "simulation": simulation, "dependent": config.data_dependent}
         holders = held(places[world.rank], data, settings, **how)
-        deltas = {i: delta_of(config.account, i) for i in holders if config.delta == "auto" and config.budgeted}
+        folder, choosing = config.account, config.delta == "auto" and config.budgeted
+        deltas = {i: folder and delta_of(Path(folder), i) for i in holders if choosing}
         own: dict[str, Any] = {"machine": platform.node(), "kernel": NAMES[chosen(config.kernel)]}
         own |= {"account": config.account is not None, "deltas": deltas}
-        told = share(world, own | told_of(holders, data, world), "facts")
+        own |= told_of(holders, data, world)
+        told = share(world, own, "facts")
     there = [one for one in told if one is not None]
     machines, mine = [str(one.get("machine")) for one in there], owners[world.rank]
     if config.seeded:  # the same bits on all processes, whatever is built where
         run = run.changed(kernel="c" if all(one.get("kernel") == NAMES["c"] for one in there) else "numpy")
     for holder, _ in holders.values():
         holder.kernel = run.kernel
-    counts = counts_of(world, owners, told, holders)
+    counts, width, _ = (numbers_of(world, owners, told, own[topic], topic) for topic in ("counts", "width", "tests"))
     data = replace(data, counts=counts, shards={} if given else data.shards)
-    width = alike_of(world, owners, told, holders, "width", len(data.feature_names))
-    alike_of(world, owners, told, holders, "tests", len(data.y_test))
-    if config.delta == "auto" and config.budgeted:
-        settings = with_delta(settings, list(counts.values()), deltas_of(world, owners, told, deltas))
-    records = records_of(request, network.agents or 1, config.mode)
+    if choosing:
+        valid: Callable[[int, Any], bool] = lambda i, d: d is None or (type(d) is float and 0.0 < d < 1.0)  # noqa: E731
+        theirs = owned(world, told, owners, deltas, valid, "account's delta", key="deltas")
+        settings = with_delta(settings, list(counts.values()), theirs)
     with ExitStack() as failing:
-        accounts = open_accounts(settings, records, counts, mine, run.resume)
-        for account in accounts.values():
-            failing.callback(account.close)
+        accounts = dict[int, AccountFile]()
+        if config.account is not None:
+            records = records_of(request, network.agents or 1, config.mode)
+            accounts = open_accounts(settings, records, counts, mine, run.resume, failing)
         if source is not None:
             check_charged(source, accounts)
         taken = None if source is None else source.taken
-        facts = Facts(graph, counts, width, task=data.task, classes=data.classes, alphas=data.alphas)
+        facts = Facts(graph, counts, width[mine[0]], task=data.task, classes=data.classes, alphas=data.alphas)
         wish = Wish(config.encode, request.whiten, request.encode_share, request.whiten_share)
         accounted = any(one.get("account") is not False for one in there)
         method, agents, contracts, prologue = decide(
@@ -122,9 +135,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None, said:
             hosts = world.journal is not None
             degrees = [len(graph[i]) if hosts else 0 for i in agents]
             said += journal_note(Path(run.out or run.resume or "runs"), method, degrees)
-        trouble = None
-        if not config.baseline:
-            trouble = faults_of(network, settings, graph, run.seed, config.graph_seed)
+        trouble = None if config.baseline else faults_of(network, settings, graph, run.seed, config.graph_seed)
         failing.pop_all()  # the accounts stay open
     known = accounts.values(), len(set(machines))
     notes = notes_of(settings, data, *known, simulation=simulation, seeded=run.seeded)

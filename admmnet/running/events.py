@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct, json
 
-from admmnet.errors import RunError, StopRun, counted
+from admmnet.errors import RunError, StopRun
 from admmnet.forms import read_form
-from admmnet.log import HEARERS, say
-from admmnet.record import format
+from admmnet.log import say
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
-from admmnet.transport import Transport, is_writer
+from admmnet.transport import World
 from admmnet.transport.collective import share
 from admmnet.types import Matrix
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from admmnet.running.plan import Plan
 
 GO, STOP, FAILED = 0.0, 1.0, 2.0
-"""What follows from a call, the graver the larger."""
+"""What follows from a call of ``on_round``, the graver the larger."""
 LONGEST = 2**18
 """Bytes of a message at most, more than a socket takes in one piece."""
 LINE = 0
@@ -95,63 +94,39 @@ class RoundEvent:
 OnRound = Callable[[RoundEvent], None]
 
 
-def standing(event: RoundEvent, metric: str) -> list[str]:
-    """Say how a run stands: its error (``metric``), the largest epsilon spent, and agents that are away."""
-    name, largest = "error" if metric == "error" else "MSE", max(event.epsilon.values(), default=None)
-    found = [] if event.test_error is None else [f"test {name} {format.error(event.test_error, metric)}"]
-    found += [] if largest is None else [f"epsilon {format.epsilon(largest)} spent"]
-    return found + ([f"{counted(len(event.away), 'agent')} away"] if event.away else [])
-
-
 def say_round(round: int, event: RoundEvent | None) -> None:
     """Tell of a round that is over; its figures are the writer's."""
     figures = {} if event is None else {"rounds": event.rounds, **event.metrics()}
     say("round", f"round {round} is over", "debug", round=round, **figures)
 
 
-class Listener:
-    """Calls ``on_round`` at the writer, and lets all processes draw the same conclusion from it.
+def is_last(world: World, round: int, on_round: OnRound | None, event: RoundEvent | None, *, agreeing: bool) -> bool:
+    """Tell of a round, at the writer with its event; return whether it is the last, alike at all processes.
 
-    ``on_round`` may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
-    Where any process has one that is ``stoppable``, which may raise anything, each tells all one number a round.
+    RunError if ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
     """
-
-    def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:
-        world = transport.world
-        self._transport, self._on_round, self._agreeing = transport, on_round, False
-        if stoppable and world.size > 1 and world.shared_folder:
-            self._agreeing = any(said is True for said in share(world, on_round is not None, "listens"))
-
-    def heard(self, round: int, event: Callable[[], RoundEvent]) -> bool:
-        """Tell of a round, if there is whom to tell; return whether it is the last because somebody asked for that.
-
-        RunError if ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
-        """
-        verdict, failure, told = GO, None, None
-        if is_writer(self._transport) and (self._on_round is not None or HEARERS):
-            told = event()
-        say_round(round, told)
-        if self._on_round is not None and told is not None:
-            try:
-                self._on_round(told)
-            except StopRun:
-                verdict = STOP
-            except Exception as error:
-                verdict, failure = FAILED, error
-        if self._agreeing:
-            said = share(self._transport.world, verdict, "verdict")
-            verdict = max(value for value in said if value in (GO, STOP, FAILED))
-        if failure is not None:
-            failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
-            raise failure
-        if verdict == FAILED:
-            raise RunError("on_round failed at the process that writes the run folder: the run ends there").of_all()
-        if verdict == STOP and not self._transport.world.shared_folder:
-            raise RunError(
-                f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "
-                "everything that it sent"
-            )
-        return verdict == STOP
+    say_round(round, event)
+    verdict, failure = GO, None
+    if on_round is not None and event is not None:
+        try:
+            on_round(event)
+        except StopRun:
+            verdict = STOP
+        except Exception as error:
+            verdict, failure = FAILED, error
+    if agreeing:
+        verdict = max(said for said in share(world, verdict, "verdict") if said in (GO, STOP, FAILED))
+    if failure is not None:
+        failure.shared, failure.by_caller = agreeing, True  # type: ignore[attr-defined]
+        raise failure
+    if verdict == FAILED:
+        raise RunError("on_round failed at the process that writes the run folder: the run ends there").of_all()
+    if verdict == STOP and not world.shared_folder:
+        raise RunError(
+            f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "
+            "everything that it sent"
+        )
+    return verdict == STOP
 
 
 class AgentReport(Struct, frozen=True, omit_defaults=True):

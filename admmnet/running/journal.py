@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import FaultModel
 from admmnet.files import remedy, sync
 from admmnet.holder.outbox import Answered, Outbox
@@ -35,9 +35,10 @@ from admmnet.record.journal import (
     record_bytes,
 )
 from admmnet.running.party import Node
-from admmnet.transport import Transport
+from admmnet.transport import Transport, World
 from admmnet.transport.collective import share
 from admmnet.types import BEFORE
+from admmnet.version import __version__
 
 Place = tuple[Path, int]
 """Where a record of a round stands."""
@@ -216,6 +217,29 @@ class Journal:
         self.close()
         for path in journals(self.folder):
             path.unlink(missing_ok=True)
+
+
+def journal_of(world: World, folder: Path, digest: str, *, resumed: bool, durable: bool) -> Journal:
+    """Journal of this process; ``digest`` is that of the settings.
+
+    RequestError if it is of other settings, or of a run whose folder is gone.
+    """
+    journal: Journal = world.journal or Journal(folder, world.rank, durable=durable)
+    journal.resumed = resumed
+    if journal.past and not resumed:
+        raise RequestError(
+            f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove the "
+            "journal and run anew, with --account, so that spent budget counts"
+        )
+    if world.journal is None:
+        now = journal.settings = {"settings": digest, "admmnet": __version__}
+        then = now if journal.run is None else journal.run.settings
+        if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
+            raise RequestError(
+                f"{journal.path} belongs to other settings ({', '.join(names)}): config.toml, the topology, the "
+                "data set or admmnet was changed since; put it back, or run anew"
+            )
+    return journal
 
 
 def _said(agent: Node) -> Said:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.modes import check_loaded
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.check import swallowed
 from admmnet.data.loading import SPARSE, load_each
@@ -28,7 +27,6 @@ from admmnet.record.encoding import Found, found_in
 from admmnet.solvers.certificate import is_sparse
 from admmnet.transport import World
 from admmnet.transport.collective import share
-from admmnet.transport.settings import NetworkSettings
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
@@ -40,11 +38,6 @@ _OPEN = (
     "the encoding (columns, categories, bounds or labels) would be discovered from the private records and shown by "
     "the model. Declare it in [data.schema], measure it with --encode private, or accept it with --data-dependent"
 )
-
-
-def block_of(network: NetworkSettings) -> int:
-    """Agents whose local problems are solved together."""
-    return 1 if network.block == "auto" else network.block
 
 
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
@@ -80,8 +73,11 @@ def read_records(
         records = (loader or (load_whole if method.baseline else load))(data, count, owners[world.rank])
     if not isinstance(records, Records):
         raise RequestError(f"the loader returned a {type(records).__name__}: it must return admmnet.data.Records")
-    if by_name:
-        check_loaded(data.data, records.name)
+    if by_name and records.name != data.data:
+        raise RequestError(
+            f"the loader brings records called {records.name!r}, and data = {data.data!r} is declared public: name "
+            "their file with data, or set private; if they are public or made up, simulate"
+        )
     if simulation and not data.named and records.raw is None and (said := swallowed(records)) is not None:
         records = replace(records, notes=(*records.notes, said))
     if records.left_out and not data.data_dependent:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from admmnet.errors import BudgetError, RequestError, RunError, counted
 from admmnet.files import raise_descriptors, remedy, stay_open
 from admmnet.graph.simple import Graph
 from admmnet.holder.door import Door
-from admmnet.log import say
+from admmnet.log import HEARERS, say
 from admmnet.masking import Masks
 from admmnet.methods.blame import blaming
 from admmnet.methods.single_site.base import SingleSite
@@ -33,14 +34,14 @@ from admmnet.record.journal import journals
 from admmnet.rng import AgentStreams
 from admmnet.running.accounts import note_begun
 from admmnet.running.arguments import arguments, in_python, public_settings, resuming, world_of
+from admmnet.running.before import located
 from admmnet.running.chain import Chain
 from admmnet.running.closing import TailAverage, answer, made_of, write_end
 from admmnet.running.ends import speaking, terminating
 from admmnet.running.entrance import prepare
-from admmnet.running.events import Listener, Outcome, outcome_of
-from admmnet.running.graphs import located
-from admmnet.running.journal import Journal
-from admmnet.running.loading import Loader, block_of
+from admmnet.running.events import OnRound, Outcome, is_last, outcome_of
+from admmnet.running.journal import Journal, journal_of
+from admmnet.running.loading import Loader
 from admmnet.running.observer import Observer
 from admmnet.running.party import Node, Party
 from admmnet.running.plan import Plan
@@ -51,7 +52,6 @@ from admmnet.running.summary import summarise
 from admmnet.transport import World, is_writer
 from admmnet.transport.collective import as_one, end_all_on_error, install_exception_hook, share
 from admmnet.transport.stall import STALL
-from admmnet.version import __version__
 
 
 def perform(
@@ -85,7 +85,6 @@ def perform(
                 check_mode(config)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
-                from admmnet.transport import World
 
                 own, graph = located(config, World())
                 config = config.changed(**own)
@@ -103,7 +102,7 @@ def perform(
                 if asked.on_start is not None:
                     asked.on_start(plan)
                 run = OpenRun(plan, folder, world, opened)
-                run.play(Listener(run.transport, asked.on_round, stoppable=stoppable))
+                run.play(asked.on_round, stoppable=stoppable)
                 return run.finish(loader, begun_at)
         except RequestError as error:
             if loader is not None:  # a program's
@@ -126,11 +125,15 @@ class OpenRun:
         """Connect all processes, open ledgers and journal, and ask what comes before the first round."""
         self.plan, self.folder, self.world, start, config = plan, folder, world, world.start, plan.config
         graph = plan.graph if start is None else Graph(len(plan.graph), start.edges)  # who takes part in this start
-        self.transport = transport = world.connect(graph, block_of(config.sections.network))
+        self.transport = transport = world.connect(graph, int(config.sections.network.block))
         opened.callback(transport.close)
         host = world.journal
         with as_one(world):
-            self.journal = journal = self._journal_of()
+            journal, durable = None, not config.simulation and world.lasting
+            if not (config.seeded or plan.method.verb == "none"):  # begun again, or of one site
+                how = {"resumed": config.resume is not None, "durable": durable}
+                journal = journal_of(world, folder, settings_digest(config), **how)
+            self.journal = journal
             masks, attempts = self._masks()
             if attempts is not None and journal is not None and config.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
@@ -161,36 +164,10 @@ class OpenRun:
         quiet, file = config.show == "end", None
         if is_writer(transport):  # of a start in which no round is left, the last one is observed again
             first = self.start if plan.method.verb == "none" else min(self.start, plan.rounds - 1)
-            file = run_folder.open_metrics(folder / "metrics.csv", first, training=plan.simulation and not quiet)
+            file = run_folder.open_metrics(folder / "metrics.csv", first, training=config.simulation and not quiet)
             opened.callback(file.close)
         self.observer = Observer(transport, self.rounds.party, data, plan.holders, file, quiet=quiet)
         self.tail = TailAverage(plan.rounds) if config.answer == "tail" else None
-
-    def _journal_of(self) -> Journal | None:
-        """Journal of this process; None of seeded runs, which are begun again, and of methods in one place.
-
-        RequestError if it is of other settings, or of a run whose folder is gone.
-        """
-        plan, world = self.plan, self.world
-        if plan.config.seeded or plan.method.verb == "none":
-            return None
-        durable = not plan.simulation and world.lasting
-        journal: Journal = world.journal or Journal(self.folder, world.rank, durable=durable)
-        journal.resumed = plan.config.resume is not None
-        if journal.past and not journal.resumed:
-            raise RequestError(
-                f"{journal.path} is of a run whose folder is gone: put the newest of the whole folder back, or remove "
-                "the journal and run anew, with --account, so that spent budget counts"
-            )
-        if world.journal is None:
-            now = journal.settings = {"settings": settings_digest(plan.config), "admmnet": __version__}
-            then = now if journal.run is None else journal.run.settings
-            if names := sorted(key for key in then | now if then.get(key) != now.get(key)):
-                raise RequestError(
-                    f"{journal.path} belongs to other settings ({', '.join(names)}): config.toml, the topology, the "
-                    "data set or admmnet was changed since; put it back, or run anew"
-                )
-        return journal
 
     def _masks(self) -> tuple[dict[int, Masks], Attempts | None]:
         """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
@@ -204,7 +181,7 @@ class OpenRun:
     def _nodes(self, masks: Mapping[int, Masks]) -> list[Node]:
         """Agents of this process, ascending."""
         plan, config, mine = self.plan, self.plan.config, self.transport.agents
-        durable, again = not plan.simulation and self.world.lasting, config.resume is not None
+        durable, again = not plan.config.simulation and self.world.lasting, config.resume is not None
         how = {"durable": durable, "kept": stay_open(len(mine)), "alone": len(mine) == 1}
         files = {i: self.folder / run_folder.ledger_name(i, len(plan.graph)) for i in mine}
         for file in files.values() if again and config.seeded else ():  # it is begun again
@@ -223,22 +200,31 @@ class OpenRun:
                 account.restore()
             raise
 
-    def play(self, listener: Listener) -> None:
-        """Play the rounds that are left, those first that this agent knows of by its journal."""
+    def play(self, on_round: OnRound | None, *, stoppable: bool) -> None:
+        """Play the rounds that are left, those first that this agent knows of by its journal.
+
+        ``on_round`` may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the
+        writer. Where any process has one that is ``stoppable``, which may raise anything, each tells all one number a
+        round.
+        """
         plan, rounds, observer, tail, method = self.plan, self.rounds, self.observer, self.tail, self.plan.method
         chain, party, start = Chain(rounds, plan.settings), rounds.party, self.start
         host = self.world.journal
         past, fold = ({}, 0) if host is None else (host.heard_rounds, host.alone_until)
         for round in range(fold):
-            chain.begin(round)
+            if round in chain.changes:
+                chain.begin(round)
             if round not in past:  # others had gone on without this agent
                 continue
             rounds.run(round, alone=True)
             if method.measured(round) and tail is not None:
                 tail.add(round, party.models())
+        agreeing = stoppable and self.world.size > 1 and self.world.shared_folder
+        agreeing = agreeing and any(said is True for said in share(self.world, on_round is not None, "listens"))
         self.done, self.stopped, measured = start, False, start
         for round in count(start) if isinstance(method, SingleSite) else range(start, plan.rounds):
-            chain.begin(round)
+            if round in chain.changes:
+                chain.begin(round)
             said = rounds.run(round)
             if method.verb == "none" and not said:
                 break
@@ -250,7 +236,10 @@ class OpenRun:
                 measured = done
             if tail is not None:
                 tail.add(round, party.models(), observer.heard)
-            if listener.heard(round, partial(observer.event, round, plan.rounds, measured=measured == done)):
+            told = None
+            if is_writer(self.transport) and (on_round is not None or HEARERS):
+                told = observer.event(round, plan.rounds, measured=measured == done)
+            if is_last(self.world, round, on_round, told, agreeing=agreeing):
                 self.stopped = done < plan.rounds
                 break
         if not self.done:
@@ -270,7 +259,11 @@ class OpenRun:
         if world.journal is not None:  # on the disk before it gives others what they need for an end
             ledger = run_folder.sha256(self.folder / run_folder.ledger_name(world.rank, world.size))
             world.journal.note_model(made_of(ledger, {"model.npz": model}))
-        journal = () if self.journal is None else self.journal.notes
+        pooled, journal = None, () if self.journal is None else self.journal.notes
+        if plan.config.simulation:  # the writer computes it for all
+            mine = pooled_figure(plan, loader, self.found, alone=world.size == 1) if is_writer(transport) else None
+            said = share(world, mine, "pooled")
+            pooled = next((value for value in said if type(value) is float and math.isfinite(value)), None)
         summary = summarise(
             plan,
             self.done,
@@ -279,7 +272,7 @@ class OpenRun:
             transport,
             {"total": time.perf_counter() - begun_at, **rounds.seconds},
             (*plan.notes, *rounds.notes(self.done), *journal),
-            pooled_figure(plan, transport, loader, self.found),
+            pooled,
             stopped=self.stopped,
         )
         if is_writer(transport):

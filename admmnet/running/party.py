@@ -56,6 +56,7 @@ class Party:
     Attributes
     ----------
     nodes : list of Node
+    ids : tuple of int
     method : Method
     agents : Agents
         As the method sees them: those of the present start.
@@ -69,17 +70,13 @@ class Party:
     def __init__(self, method: Method, plans: Mapping[int, AgentPlan], nodes: Sequence[Node]) -> None:
         self.nodes, self.method, self._planned = list(nodes), method, plans
         self.place = {node.id: row for row, node in enumerate(self.nodes)}
+        self.ids = tuple(self.place)
         self.agents = method.agents({node.id: plans[node.id] for node in self.nodes})
         self.outgoing: Said | None = None
         counts = (np.zeros(len(self.nodes), dtype=np.int64) for _ in range(6))
         self.releases, self.sent, self.numbers, self.asked, self.yes, self.silent = counts
         self._rows = np.arange(len(self.nodes))  # of the agents of the present start
         self._rest = np.zeros((2, len(self.nodes), method.size))  # vectors and duals of all others
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """Numbers of all its agents."""
-        return tuple(self.place)
 
     @property
     def plans(self) -> dict[int, AgentPlan]:

@@ -70,11 +70,6 @@ class Plan(Struct, frozen=True, dict=True):
     advice: tuple[str, ...]
     """To be shown before the run: what encoding and method make worth knowing."""
 
-    @property
-    def simulation(self) -> bool:
-        """Whether records may show."""
-        return self.config.simulation
-
     @cached_property
     def loss(self) -> Loss:
         """Loss of every door, whatever the method makes of it; one object, as doors share facts of one loss."""
@@ -151,8 +146,16 @@ def decide(
     with blaming(kind):
         method = kind(settings, prologue.rest(facts))
         for i, target in targets.items():
-            own = replace(target, before=prologue.before(i, target))
-            planned[i], contracts[i] = _planned(settings, method, i, own, accounts.get(i))
+            target, account = replace(target, before=prologue.before(i, target)), accounts.get(i)
+            if account is not None:
+                target = _on_account(settings, method, i, target, account)
+            planned[i] = plan = method.plan(i, target)
+            if not isinstance(plan, AgentPlan):
+                name = type(plan).__name__
+                raise RequestError(f"{defined(type(method), 'plan')}: returns {name}: it must be an AgentPlan")
+            contracts[i] = contract = contract_of(settings, plan.charges, target, len(facts.counts))
+            if account is not None:
+                check_promise(account, method, contract)
     if isinstance(method, SumMethod) and settings.trust == "masked":  # all add noise for the strictest of them
         ratio = {i: float(plan.noise) for i, plan in planned.items()}
 
@@ -167,15 +170,9 @@ def decide(
     return method, planned, contracts, prologue
 
 
-def _planned(
-    settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile | None
-) -> tuple[AgentPlan, Contract]:
-    """Plan on top of what an account has spent, and contract; a new account's filter is that of this first plan.
-
-    The method says what it can charge. The contract is made here, from what was promised. RequestError if the account
-    adds up costs for another relation, or the plan exceeds what was promised.
-    """
-    if account is not None and account.fresh:
+def _on_account(settings: MethodSettings, method: Method, agent: int, target: Target, account: AccountFile) -> Target:
+    """Budget of an agent on top of what its account has spent; a new account's filter is that of its first plan."""
+    if account.fresh:
         first = method.plan(agent, replace(target, spent=None, account=None))
         parts = 1 if settings.trust == "local" else len(method.facts.counts) - (settings.colluders or 0)
         worst = target.worst(first.charges)
@@ -184,16 +181,10 @@ def _planned(
         if settings.account_order or not first.charges:
             worst = replace(worst, mu_squared=math.inf)
         account.filter = Filter.of(target.epsilon, target.delta, worst, parts, account=True)
-        target = replace(target, account=account.filter, spent=target.spent or empty(target.form))
-    elif account is not None and target.order is None:
+        return replace(target, account=account.filter, spent=target.spent or empty(target.form))
+    if target.order is None:
         check_gaussian(account, method, agent, target, asked=settings.account_order)
-    plan = method.plan(agent, target)
-    if not isinstance(plan, AgentPlan):
-        raise RequestError(f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan")
-    contract = contract_of(settings, plan.charges, target, len(method.facts.counts))
-    if account is not None:
-        check_promise(account, method, contract)
-    return plan, contract
+    return target
 
 
 def contract_of(config: MethodSettings, charges: Charges, target: Target, agents: int) -> Contract:

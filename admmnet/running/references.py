@@ -23,8 +23,6 @@ from admmnet.running.plan import Plan
 from admmnet.solvers.certificate import WIDE, Kernel, chosen, is_sparse
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, WideSolver
-from admmnet.transport import Transport, is_writer
-from admmnet.transport.collective import share
 from admmnet.types import Matrix, Vector
 
 MOST = KEPT
@@ -37,22 +35,14 @@ PART, NEAR = 8, 1e-4
 """The search for it starts from the optimum of every so manyth record, found to this gradient norm."""
 
 
-def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None, found: Found) -> float | None:
-    """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
+def pooled_figure(plan: Plan, loader: Loader | None, found: Found, *, alone: bool) -> float | None:
+    """Test figure of the ``optimum`` for all training records of a simulation.
 
-    The writer computes it, from its own holders' records and those it has read for others, else from all read again.
-    Records are encoded as ``found``. None in a private run, without test records, above ``MOST``, and where no cheap
-    solver knows the loss.
+    They are this process's, those that it has read for others, else all read again, encoded as ``found``; ``alone``
+    says that there is no other process. None without test records, above ``MOST``, and where no cheap solver knows the
+    loss.
     """
-    if not plan.simulation:
-        return None
-    mine = finite(_pooled(plan, transport, loader, found)) if is_writer(transport) else None
-    answers = share(transport.world, mine, "pooled")
-    return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
-
-
-def _pooled(plan: Plan, transport: Transport, loader: Loader | None, found: Found) -> float | None:
-    settings, data, alone = plan.settings, plan.data, transport.world.size == 1
+    settings, data = plan.settings, plan.data
     size = sum(data.counts.values()) * plan.method.facts.size
     if not len(data.y_test) or size > MOST or (plan.request.per_agent and not alone):
         return None
@@ -77,7 +67,7 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None, found: Foun
             theta = _of_hinge(X, y, plan.method.loss, weight)
     except (AdmmnetError, OSError):  # the run itself has its figures
         return None
-    return None if theta is None else float(test_errors(data, theta[None])[0])
+    return None if theta is None else finite(float(test_errors(data, theta[None])[0]))
 
 
 def optimum(

@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 
@@ -28,14 +29,18 @@ from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import IN_PART, KINDS, RequestError, RunError, StopRun
 from admmnet.forms import ready
 from admmnet.graph.simple import Graph
+from admmnet.identity.keys import Identity
 from admmnet.log import say
+from admmnet.methods import METHODS
+from admmnet.record.folder import default_folder
 from admmnet.running.ends import last_words
 from admmnet.running.events import GOES_ON, LONGEST, STOPS, AgentReport, OnRound, Outcome, outcome_of, say_round
-
-if TYPE_CHECKING:
-    from admmnet.running.loading import Loader
-    from admmnet.transport.settings import NetworkSettings
-    from admmnet.transport.zmq.relay import Relay
+from admmnet.running.loading import Loader
+from admmnet.running.topics import TOPICS
+from admmnet.solvers.losses import LOSSES
+from admmnet.transport.hosts import Peer, make_network, read_network, secret_path, write_network, write_secret
+from admmnet.transport.settings import NetworkSettings
+from admmnet.transport.zmq.relay import Relay, Terms, forward
 
 MODULE = "admmnet"
 """What an agent's process runs."""
@@ -47,21 +52,6 @@ FINISHED = (0, IN_PART)
 TOLD = (*FINISHED, 2, 3, 4, 130)
 """Exit codes of agents that have told the others themselves."""
 _LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "MPI_")
-
-
-@dataclass(frozen=True)
-class Started:
-    """What ``on_start`` gets: resolved settings and the graph, as a ``Plan`` has them."""
-
-    config: RunConfig
-    graph: Graph
-    advice: tuple[str, ...]
-    task: str
-
-    @property
-    def rounds(self) -> int:
-        """Rounds that are planned."""
-        return int(self.config.rounds)
 
 
 def run_spawned(
@@ -76,13 +66,10 @@ def run_spawned(
 ) -> Outcome:
     """Run every agent of a network in a process of its own on this machine; the result is read from the run folder.
 
-    ``graph`` is that of the settings, other arguments are those of ``run``; ``on_start`` gets a ``Started``. What
-    ended the agents is raised, every distinct message once; on Ctrl-C or SIGTERM KeyboardInterrupt once all have ended.
+    ``graph`` is that of the settings, other arguments are those of ``run``; ``on_start`` gets resolved settings, graph,
+    rounds, advice and task, as a ``Plan`` has them. What ended the agents is raised, every distinct message once; on
+    Ctrl-C or SIGTERM KeyboardInterrupt once all have ended.
     """
-    from admmnet.methods import METHODS
-    from admmnet.record.folder import default_folder
-    from admmnet.solvers.losses import LOSSES
-
     unseen = "the records of a loader in memory" if loader is not None else None
     if not METHODS.importable(config.algorithm) or not LOSSES.importable(config.loss):
         unseen = f"{config.algorithm} with loss {config.loss} of this one"
@@ -97,7 +84,8 @@ def run_spawned(
 
     def start(said: AgentReport) -> None:
         if on_start is not None:
-            on_start(Started(load_config(folder / "config.toml"), graph, said.advice, said.task))
+            resolved, told = load_config(folder / "config.toml"), {"advice": said.advice, "task": said.task}
+            on_start(SimpleNamespace(config=resolved, graph=graph, rounds=int(resolved.rounds), **told))
 
     with tempfile.TemporaryDirectory(prefix="admmnet-", ignore_cleanup_errors=True) as name:  # mode 0700
         if len(name) > LONGEST_FOLDER:
@@ -118,10 +106,6 @@ def run_spawned(
 @contextlib.contextmanager
 def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
     """Relay of agents on this machine, in a thread."""
-    from admmnet.running.topics import TOPICS
-    from admmnet.transport.hosts import read_network
-    from admmnet.transport.zmq.relay import Relay, Terms, forward
-
     found = read_network(network)
     deadlines = about.connect_deadline, about.heartbeat_deadline
     round = None if about.round_deadline == "auto" else float(about.round_deadline)
@@ -138,9 +122,6 @@ def _relayed(network: Path, about: NetworkSettings) -> Iterator[Relay]:
 
 def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
-    from admmnet.identity.keys import Identity
-    from admmnet.transport.hosts import Peer, make_network, secret_path, write_network, write_secret
-
     identities = {i: Identity.fresh() for i in graph}
     secret_path(private, 0).parent.mkdir(mode=0o700)
     for i, identity in identities.items():

@@ -6,7 +6,6 @@ import platform
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 
 import msgspec
 import numpy as np
@@ -65,7 +64,7 @@ def summarise(
     its last round.
     """
     method, data, settings, graph = plan.method, plan.data, plan.settings, plan.graph
-    topology, simulation, world = plan.config.topology, plan.simulation, transport.world
+    topology, simulation, world = plan.config.topology, plan.config.simulation, transport.world
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
     total, solve, exchange = (round(seconds[name], digits) for name in ("total", "solve", "exchange"))
@@ -189,14 +188,11 @@ def versions_of(kernel: str) -> dict[str, str]:
     """Versions of the software that the run has used."""
     found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
     found["kernel"] = NAMES[chosen(kernel)]
-    return found | {name: _version(name) for module, name in USED.items() if module in sys.modules}
+    if used := [name for module, name in USED.items() if module in sys.modules]:
+        from importlib.metadata import version  # imports what reads mail
 
-
-@cache
-def _version(name: str) -> str:
-    from importlib.metadata import version  # imports what reads mail
-
-    return version(name)
+        found |= {name: version(name) for name in used}
+    return found
 
 
 def _agent_entry(party: Party, row: int, graph: Graph, observer: Observer) -> AgentEntry:

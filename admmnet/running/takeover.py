@@ -59,13 +59,11 @@ class Source(Struct, frozen=True):
         return data.changed(encode="declared" if self.found.encoding is None else "private")
 
 
-def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *, simulation: bool) -> Source | None:
-    """Run whose encoding is taken over, read and verified; None without ``from:RUN``.
+def source_of(data: DataSettings, settings: PrivacySettings, run: RunSettings, *, simulation: bool) -> Source:
+    """Run whose encoding is taken over by ``from:RUN``, read and verified.
 
     RequestError if it is no finished run that verifies, has measured nothing, or this one may not take that over.
     """
-    if not data.encoded_by:
-        return None
     folder, how = Path(data.encoded_by), f"encode = {data.encode!r}"
     own = _own(run)
     if own is not None:

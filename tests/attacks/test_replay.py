@@ -16,7 +16,7 @@ from admmnet.errors import RunError
 from admmnet.methods.agents import Agents, Said
 from admmnet.privacy.events import Event
 from admmnet.record.journal import JOURNAL, Round, read_records, record_bytes
-from admmnet.running.resume import resumed_config
+from admmnet.running.arguments import resumed_config
 from admmnet.transport import Inbox, Transport
 from tests.interrupted_runs import METHODS, ROUNDS, Place
 from tests.people_runs import Stop, summary_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 import admmnet
 from admmnet.config.run_config import TEXTS, known_settings, own_settings
@@ -34,7 +35,7 @@ def kind(own: Setting) -> str:
     parts = ["Mapping[str, Any]" if own.base is Mapping else own.base.__name__]
     parts += ["PathLike[str]"] * (own.path or own.name == "schema") + ["str"] * (own.name == "schema")
     parts += ["float"] * (own.name in TEXTS) + [OBJECTS[name] for name in OBJECTS if name == own.name]
-    parts += ['Literal["auto"]'] * own.auto + ["None"] * own.optional
+    parts += ['Literal["auto"]'] * own.auto + ["None"] * (type(None) in get_args(own.kind))
     return " | ".join(parts)
 
 

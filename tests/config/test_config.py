@@ -16,7 +16,7 @@ from admmnet.data.settings import DataSettings
 from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
 from admmnet.methods.rivals import MADMM
-from admmnet.running.graphs import located
+from admmnet.running.before import located
 from admmnet.settings import TABLES, settings_in
 from admmnet.transport import World
 
@@ -188,7 +188,7 @@ def test_flags_are_parsed_by_their_settings_type() -> None:
             find_setting(name).parse(text)
 
 
-@pytest.mark.parametrize("name", [own.name for own in settings_of("ipp-admm").values() if own.base in (int, float)])
+@pytest.mark.parametrize("name", [n for n, s in settings_of("ipp-admm").items() if s.base in (int, float)])
 def test_no_number_lets_nan_or_infinity_pass(name: str) -> None:
     for value in (math.nan, math.inf, -math.inf, 10**400, -(10**400)):
         given: dict[str, Any] = {name: value}

@@ -25,8 +25,7 @@ from admmnet.methods import METHODS, TAKEN, single_sites
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import DVP
 from admmnet.registry import Registry
-from admmnet.running.arguments import public_settings
-from admmnet.running.resume import resumed_config
+from admmnet.running.arguments import public_settings, resumed_config
 from admmnet.solvers.losses import LOSSES, Logistic
 from tests.command_runs import Admmnet
 from tests.interrupted_runs import Place, assert_same

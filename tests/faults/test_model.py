@@ -19,7 +19,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.faults.model import LOSSES, REPEATS, Absence, FaultModel, Links, fault_stream, parse_offline, read_schedule
 from admmnet.rng import AgentStreams
-from admmnet.running.graphs import faults_of
+from admmnet.running.before import faults_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)

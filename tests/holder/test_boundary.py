@@ -37,7 +37,7 @@ SHARDS = {
     ("admmnet/papers/ding2020.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
     ("admmnet/papers/sources.py", "rows"),
-    ("admmnet/running/references.py", "_pooled"),
+    ("admmnet/running/references.py", "pooled_figure"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {("admmnet/running/party.py", "closing")}

@@ -32,7 +32,7 @@ from admmnet.record.folder import (
     mean_of,
     write_part,
 )
-from admmnet.running.resume import resumed_config
+from admmnet.running.arguments import resumed_config
 from admmnet.transport import World
 from tests.people_runs import AGENTS, ROUNDS, put_summary, rows, seal, small, summary_of, write_people
 from tests.report_pages import rechained

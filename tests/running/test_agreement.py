@@ -23,8 +23,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity, statement
 from admmnet.masking import Attempt
 from admmnet.record.journal import JOURNAL
-from admmnet.running.arguments import agreed, numbered, public_settings
-from admmnet.running.resume import resumed_config
+from admmnet.running.arguments import agreed, numbered, public_settings, resumed_config
 from admmnet.running.rounds import Attempts, agree_on_masks
 from admmnet.transport import World
 from admmnet.transport.hosts import make_network

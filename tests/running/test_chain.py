@@ -16,8 +16,8 @@ from admmnet.holder import door
 from admmnet.methods import METHODS
 from admmnet.privacy.contract import quotes
 from admmnet.record.reader import read_run
+from admmnet.running.arguments import resumed_config
 from admmnet.running.chain import Chain
-from admmnet.running.resume import resumed_config
 from admmnet.running.rounds import Rounds
 from tests.interrupted_runs import ROUNDS, Place, assert_same
 from tests.methods.recording import shards_of, write_problem

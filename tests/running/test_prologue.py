@@ -24,9 +24,9 @@ from admmnet.record.encoding import Found, read_found
 from admmnet.record.folder import MANIFEST, sha256
 from admmnet.record.journal import JOURNAL, Round, read_records, record_bytes
 from admmnet.running import prologue
+from admmnet.running.arguments import resumed_config
 from admmnet.running.journal import Journal
 from admmnet.running.prologue import _same
-from admmnet.running.resume import resumed_config
 from admmnet.transport import World
 from tests.interrupted_runs import assert_same
 from tests.people_runs import Stop, stopping

@@ -23,9 +23,8 @@ from admmnet.holder.measurements import minimiser
 from admmnet.privacy.events import AboveThreshold
 from admmnet.privacy.ledger import audit
 from admmnet.record.journal import HEAD, JOURNAL, Cut, Round, Run, Said, read_records
-from admmnet.running.arguments import public_settings
+from admmnet.running.arguments import public_settings, resumed_config
 from admmnet.running.journal import Journal
-from admmnet.running.resume import resumed_config
 from admmnet.solvers import certificate as kernels
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
@@ -499,6 +498,8 @@ def test_without_a_compiler_numpy_serves(place: Place, admmnet: Admmnet, monkeyp
 def test_a_seeded_run_goes_on_with_its_kernel_alone_and_an_unseeded_one_with_any(place: Place) -> None:
     whole = place.whole("whole", kernel="numpy", answer="last")
     folder = place.interrupted("cut", 4, kernel="numpy", answer="last")
+    with pytest.raises(RequestError, match="differs from the interrupted run's"):  # which has a setting that it lacks
+        run(RunConfig(algorithm="admm", resume=str(folder), seed=1))
     with pytest.raises(RequestError, match="kernel = 'c' differs from the interrupted run's 'numpy'"):
         place.resume(folder, kernel="c")
     assert theta_of(place.resume(folder)).tobytes() == theta_of(whole).tobytes()

@@ -33,9 +33,9 @@ SHARDS = {
     ("admmnet/running/prologue.py", "run_prologue"),
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/tasks.py", "hold_out"),
-    ("admmnet/experiments/tasks.py", "_load"),
+    ("admmnet/experiments/tasks.py", "loaded"),
     ("admmnet/papers/ding2020.py", "_train_error"),
-    ("admmnet/papers/sources.py", "_load"),
+    ("admmnet/papers/sources.py", "load"),
     ("admmnet/papers/sources.py", "rows"),
     ("admmnet/running/references.py", "pooled_figure"),
 }

@@ -82,9 +82,9 @@ def only_class(task: Task, score: Vector | Matrix, labels: Sequence[str]) -> str
 def test_errors(data: Records, theta: Matrix) -> Vector:
     """Test figure of every model, a row of theta (B, d) or (B, K d), as ``figure`` has it."""
     X, y, task = data.X_test, data.y_test, data.task
-    if task == "binary" and len(theta) > 1 and len(y):
-        wrong = (theta @ X.T > 0.0) != (y > 0.0)  # a model a row: twice as fast as a record a row
-        return np.asarray(wrong.mean(axis=1))
+    if task == "binary" and len(y):
+        score = theta @ X.T if len(theta) > 1 else (X @ theta[0])[None]  # twice as fast as a record a row
+        return np.asarray(((score > 0.0) != (y > 0.0)).mean(axis=1))
     if task == "classes" and (theta == theta[0]).all():  # agents that hold one model
         return np.full(len(theta), figure(task, scores(X, theta[0], data.classes), y))
     return np.array([figure(task, scores(X, own, data.classes), y) for own in theta])

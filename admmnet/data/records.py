@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,12 +80,12 @@ class Records:
     raw: Encoding | None = None  # where rows and tests are `RawRows`: how they are encoded where nothing is measured
     alphas: Vector | None = None  # (n,) where records of one holder have pure epsilons of their own, which are public
 
-    @property
+    @cached_property
     def task(self) -> Task:
         """Whether labels are two classes, three or more, or real targets."""
         return "real" if self.target is not None else "classes" if len(self.labels) > 2 else "binary"
 
-    @property
+    @cached_property
     def classes(self) -> int:
         """Number of classes K; 0 for real targets."""
         return 0 if self.target is not None else len(self.labels)

@@ -181,7 +181,7 @@ class Method:
         """Vectors that a round's answer shows."""
         return 1
 
-    @property
+    @cached_property
     def published(self) -> bool:
         """Whether it is the form of the papers."""
         return self.settings.method == "published"

@@ -49,7 +49,7 @@ from admmnet.running.prologue import known_before, run_prologue
 from admmnet.running.references import pooled_figure
 from admmnet.running.rounds import Attempts, Rounds, agree_on_masks
 from admmnet.running.summary import summarise
-from admmnet.transport import World, is_writer
+from admmnet.transport import World
 from admmnet.transport.collective import as_one, end_all_on_error, install_exception_hook, share
 from admmnet.transport.stall import STALL
 
@@ -162,7 +162,7 @@ class OpenRun:
         data, self.found, lost = run_prologue(plan.prologue, plan.data, holders, self.rounds, folder, known)
         self.plan = replace(plan, data=data, notes=(*plan.notes, *plan.advice, *lost))
         quiet, file = config.show == "end", None
-        if is_writer(transport):  # of a start in which no round is left, the last one is observed again
+        if transport.writes:  # of a start in which no round is left, the last one is observed again
             first = self.start if plan.method.verb == "none" else min(self.start, plan.rounds - 1)
             file = run_folder.open_metrics(folder / "metrics.csv", first, training=config.simulation and not quiet)
             opened.callback(file.close)
@@ -209,7 +209,7 @@ class OpenRun:
         """
         plan, rounds, observer, tail, method = self.plan, self.rounds, self.observer, self.tail, self.plan.method
         chain, party, start = Chain(rounds, plan.settings), rounds.party, self.start
-        host = self.world.journal
+        host, every = self.world.journal, int(plan.config.measure_every)
         past, fold = ({}, 0) if host is None else (host.heard_rounds, host.alone_until)
         for round in range(fold):
             if round in chain.changes:
@@ -231,13 +231,13 @@ class OpenRun:
             self.done = done = round + 1
             if not method.measured(round):
                 continue
-            if round % int(plan.config.measure_every) == 0 or done == plan.rounds:
+            if round % every == 0 or done == plan.rounds:
                 observer.observe(round, rounds.heard)
                 measured = done
             if tail is not None:
                 tail.add(round, party.models(), observer.heard)
             told = None
-            if is_writer(self.transport) and (on_round is not None or HEARERS):
+            if self.transport.writes and (on_round is not None or HEARERS):
                 told = observer.event(round, plan.rounds, measured=measured == done)
             if is_last(self.world, round, on_round, told, agreeing=agreeing):
                 self.stopped = done < plan.rounds
@@ -261,7 +261,7 @@ class OpenRun:
             world.journal.note_model(made_of(ledger, {"model.npz": model}))
         pooled, journal = None, () if self.journal is None else self.journal.notes
         if plan.config.simulation:  # the writer computes it for all
-            mine = pooled_figure(plan, loader, self.found, alone=world.size == 1) if is_writer(transport) else None
+            mine = pooled_figure(plan, loader, self.found, alone=world.size == 1) if transport.writes else None
             said = share(world, mine, "pooled")
             pooled = next((value for value in said if type(value) is float and math.isfinite(value)), None)
         summary = summarise(
@@ -275,7 +275,7 @@ class OpenRun:
             pooled,
             stopped=self.stopped,
         )
-        if is_writer(transport):
+        if transport.writes:
             write_end(model, plan.method.deviation(), summary, self.folder, world)
         if world.shared_folder:
             share(world)  # no process returns before the folder is whole

@@ -15,7 +15,7 @@ import numpy as np
 from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.holder.holder import SimulatedHolder
-from admmnet.privacy.ledger.form import finite
+from admmnet.privacy.ledger.form import finite, total_line
 from admmnet.record.folder import columns, mean_of
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import Holders
@@ -60,6 +60,7 @@ class Observer:
         self.rows |= {"releases": np.zeros(agents), "bytes_sent": np.zeros(agents), "spent": np.full(agents, -1.0)}
         self.network: dict[str, float] = {}
         self._round, self._said = -1, self.theta
+        self._columns = columns(training=self._simulation and not quiet)[2:]
 
     @property
     def heard(self) -> Matrix | None:
@@ -124,7 +125,7 @@ class Observer:
             return
         shown = (
             np.append(self.network[name], self.rows[name]).astype(int if name in COUNTS else float).tolist()
-            for name in columns(training=self._simulation and not self._quiet)[2:]
+            for name in self._columns
         )
         for agent, (error, *rest) in enumerate(zip(*shown, strict=True), start=-1):
             words = [str(self._round), str(agent), "" if isnan(error) else repr(error), *map(repr, rest)]
@@ -136,7 +137,12 @@ class Observer:
         nodes = self._party.nodes
         totals = [(id(node.ledger.totals), id(node.ledger.contract)) for node in nodes]
         distinct = dict(zip(totals, nodes, strict=True)).items()
-        spent = {own: -1.0 if (found := node.spent) is None else found for own, node in distinct}
+        spent = dict.fromkeys(totals, -1.0)  # without a budget, or a proof that covers the method
+        for own, node in distinct:
+            contract = node.ledger.contract
+            if contract.promise is not None and contract.covered:
+                found = total_line(node.ledger.totals, contract).epsilon_spent
+                spent[own] = -1.0 if found is None else found
         return {
             "releases": self._party.releases.astype(float),
             "bytes_sent": 8.0 * self._party.numbers,
@@ -154,9 +160,8 @@ class Observer:
     def _losses(self, theta: Matrix, consensus: Vector) -> Table:
         """Losses and objectives, eqs. (1), (61), of this process's agents at their own models and at the consensus."""
         found = {name: np.zeros(len(theta)) for name in LOSSES}
-        now = self._party.plans
         for block in self._transport.blocks[self._transport.world.rank]:
-            places, plans = [self._party.place[i] for i in block], [now[i] for i in block]
+            places, plans = [self._party.place[i] for i in block], [self._party.plans[i] for i in block]
             weights, share, own = np.array([plan.weight for plan in plans]), plans[0].regularisation, theta[places]
             holder, _ = self._holders[block[0]]
             assert isinstance(holder, SimulatedHolder)

@@ -19,7 +19,6 @@ from admmnet.methods.agents import AgentPlan, Asks, Came, Contact, Mask, Said, T
 from admmnet.methods.base import Closing, Method
 from admmnet.methods.blame import asking, defined
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.privacy.ledger.form import total_line
 from admmnet.solvers.radius import MOST, clip_rows
 from admmnet.types import Matrix, Vector
 
@@ -41,14 +40,6 @@ class Node:
     """What answers for its records."""
     ledger: Ledger
 
-    @property
-    def spent(self) -> float | None:
-        """Epsilon of its charges so far; None if infinite, without a budget, and where no proof covers the method."""
-        contract = self.ledger.contract
-        if contract.promise is None or not contract.covered:
-            return None
-        return total_line(self.ledger.totals, contract).epsilon_spent
-
 
 class Party:
     """Agents of a process, ascending, and what they have said.
@@ -57,6 +48,8 @@ class Party:
     ----------
     nodes : list of Node
     ids : tuple of int
+    plans : mapping of int to AgentPlan
+        What each is planned to do: in the present start, else from the first round on.
     method : Method
     agents : Agents
         As the method sees them: those of the present start.
@@ -68,7 +61,7 @@ class Party:
     """
 
     def __init__(self, method: Method, plans: Mapping[int, AgentPlan], nodes: Sequence[Node]) -> None:
-        self.nodes, self.method, self._planned = list(nodes), method, plans
+        self.nodes, self.method, self._planned, self.plans = list(nodes), method, plans, plans
         self.place = {node.id: row for row, node in enumerate(self.nodes)}
         self.ids = tuple(self.place)
         self.agents = method.agents({node.id: plans[node.id] for node in self.nodes})
@@ -77,11 +70,6 @@ class Party:
         self.releases, self.sent, self.numbers, self.asked, self.yes, self.silent = counts
         self._rows = np.arange(len(self.nodes))  # of the agents of the present start
         self._rest = np.zeros((2, len(self.nodes), method.size))  # vectors and duals of all others
-
-    @property
-    def plans(self) -> dict[int, AgentPlan]:
-        """What each is planned to do: in the present start, else from the first round on."""
-        return {**self._planned, **dict(zip(self.agents.ids, self.agents.plans, strict=True))}
 
     def models(self) -> Matrix:
         """Models of all its agents, shape (B, size), made of released vectors."""
@@ -103,7 +91,7 @@ class Party:
         old = self.agents
         for kept, own in zip(self._rest, (old.theta, old.dual), strict=True):
             kept[self._rows] = own
-        self.method, self.agents = method, method.agents(plans)
+        self.method, self.agents, self.plans = method, method.agents(plans), {**self._planned, **plans}
         self._rows = np.array([self.place[i] for i in plans], dtype=np.intp)
         self.agents.theta, self.agents.dual = (kept[self._rows] for kept in self._rest)
         self.agents.releases = self.releases[self._rows]

@@ -21,7 +21,7 @@ from admmnet.methods.encoding_rule import Prologue
 from admmnet.record.encoding import Found, found_in, read_found, write_found
 from admmnet.running.party import Party
 from admmnet.running.rounds import Rounds
-from admmnet.transport import World, is_writer
+from admmnet.transport import World
 from admmnet.transport.collective import share
 
 _LOST = (
@@ -45,7 +45,7 @@ def run_prologue(
     run that goes on charges none again: answers are repeated (docs/proofs.md, Theorem 30). RunError if agents were
     given different totals.
     """
-    writer, host = is_writer(rounds.transport), rounds.host
+    writer, host = rounds.transport.writes, rounds.host
     written = prologue.encoding is not None or prologue.released
     if data.encoding is not None and not written and writer:
         write_whole({folder / ENCODING: encode(data.encoding, indent=2)})

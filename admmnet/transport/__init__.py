@@ -96,6 +96,8 @@ class Transport:
         Agents of the blocks of every process, and of every process.
     agents : tuple of int
         Those of this process, ascending.
+    writes : bool
+        Whether this process writes what is one for the network: of a shared folder the first one.
     away : dict
         Agents that take no part in this start, and since which round.
     """
@@ -105,6 +107,7 @@ class Transport:
         self.blocks = layout(graph, block, world.size)
         self.owners = owners_of(self.blocks)
         self.agents = self.owners[world.rank]
+        self.writes = world.rank == 0 or not world.shared_folder
         self.away: dict[int, int] = {}
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
@@ -171,11 +174,6 @@ class Transport:
 
     def close(self) -> None:
         """Free what the transport holds."""
-
-
-def is_writer(transport: Transport) -> bool:
-    """Whether this process writes what is one for the network: of a shared folder the first one."""
-    return transport.world.rank == 0 or not transport.world.shared_folder
 
 
 def launched_size() -> int:

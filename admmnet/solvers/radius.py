@@ -82,7 +82,15 @@ def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) ->
     """
     least = least_beta(facts, m, tail)
     if not least <= beta < math.inf:
-        raise RequestError(_refusal(facts, m, beta, least))
+        where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
+        remedy = "raise eta or proximal"
+        if least == math.inf:
+            raise RequestError(f"no beta can be certified {where}: rounding outgrows it; {remedy}, or loss_width")
+        step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
+        raise RequestError(
+            f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
+            f"raise beta to {math.ceil(least / step) * step:g}, or {remedy}"
+        )
     a = _R * _R * facts.c * facts.d / m
     # rounding_margin <= beta/4 solved for the whole linear term
     fixed = _R * (summands(facts.n, facts.d) + 12) * facts.G + (facts.d + 2) * beta
@@ -184,17 +192,6 @@ def gamma_norm_tail(rate: float, size: int) -> float:
 def tail_delta(draws: int, epsilon: float) -> float:
     """Bound on what clipping this many draws adds to delta: (1 + e^epsilon) 2^-128 a draw, (V10), and at most 1."""
     return min(1.0, draws * (1.0 + math.exp(min(epsilon, 600.0))) * TAIL_PROBABILITY)
-
-
-def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
-    where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
-    if least == math.inf:
-        return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
-    step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
-    return (
-        f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
-        f"raise beta to {math.ceil(least / step) * step:g}, or raise eta or proximal"
-    )
 
 
 def all_finite(vector: Vector) -> bool:

@@ -78,11 +78,6 @@ def sigma1(epsilon3: float, sensitivity: float) -> float:
     return sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA1)) / epsilon3
 
 
-def least_of_moments(delta: float) -> float:
-    """Epsilon that is read where the noise hides everything: ln(1/delta) over the last moment."""
-    return math.log(1.0 / delta) / MOMENTS
-
-
 def epsilon_of_moments(event: SubsampledGaussian, delta: float) -> float:
     """Epsilon of all steps together, docs/proofs.md eq. (P13): Abadi et al. 2016, Theorem 2 and eq. (4).
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.simple import Graph, Tree, spanning_tree
 from admmnet.methods import METHODS
 from admmnet.methods.base import Facts
 from admmnet.methods.settings import MethodSettings

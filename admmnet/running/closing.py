@@ -13,8 +13,7 @@ import numpy as np
 from admmnet.errors import CheckFailed, RequestError, StartEnded
 from admmnet.files import sync, write_whole
 from admmnet.forms import encode
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.simple import Graph, spanning_tree
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
 from admmnet.record.finish import FINISH, check_end, keep_drafts, model_of, read_end, received

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RunError
 from admmnet.faults.model import FaultModel, GraphSchedule
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.simple import Graph, Tree, spanning_tree
 from admmnet.identity.keys import statement, verify
 from admmnet.log import say
 from admmnet.masking import Masks, StartKey, start_of

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from admmnet.errors import AdmmnetError, RequestError, RunError
 
 if TYPE_CHECKING:
-    from admmnet.graph.simple import Graph
-    from admmnet.graph.tree import Tree
+    from admmnet.graph.simple import Graph, Tree
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts import Network
     from admmnet.transport.zmq.meeting import Start

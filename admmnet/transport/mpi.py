@@ -16,8 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 from admmnet.errors import KINDS, AdmmnetError, RunError
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree
+from admmnet.graph.simple import Graph, Tree
 from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.transport.stall import STALL
 from admmnet.types import Integers, Matrix

@@ -20,7 +20,7 @@ import numpy as np
 
 from admmnet.faults.model import FaultModel, read_schedule
 from admmnet.graph import network_of
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.simple import spanning_tree
 from admmnet.privacy.network.account import learned
 from admmnet.privacy.network.shifts import GossipFlow, sets_of
 from admmnet.report.figure import BLUE, GREEN, RED, Curve, Look, Panel, Picture, save

@@ -14,8 +14,8 @@ MUTANTS = {
     "few agents are drawn the other way": ("graph/specs.py", "FAST_ABOVE = 1000", "FAST_ABOVE = 10"),
     "a complement of too high a degree": ("graph/specs.py", "n - 1 - k, n, seed=seed", "n - k, n, seed=seed"),
     "a row of a grid that is too long": ("graph/specs.py", "column + 1 < columns", "column < columns"),
-    "ties go to the highest": ("graph/tree.py", "return min(agent for agent", "return max(agent for agent"),
-    "the middle behind the middle": ("graph/tree.py", "path[centre][1]", "(path[centre][1] + 1)"),
-    "all speak in a sum": ("graph/tree.py", "+= self.upward(speaking)[below]", "+= 1"),
+    "ties go to the highest": ("graph/simple.py", "return min(agent for agent", "return max(agent for agent"),
+    "the middle behind the middle": ("graph/simple.py", "path[centre][1]", "(path[centre][1] + 1)"),
+    "all speak in a sum": ("graph/simple.py", "+= self.upward(speaking)[below]", "+= 1"),
     "parts forget agents": ("graph/simple.py", "set(search(around, start))", "{start, *around[start]}"),
 }

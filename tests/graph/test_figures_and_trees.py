@@ -11,8 +11,7 @@ import pytest
 
 from admmnet.graph import describe, load_topology, network_of, write_topology
 from admmnet.graph.files import SUFFIXES
-from admmnet.graph.simple import Graph, check_topology, parts_of
-from admmnet.graph.tree import OUTSIDE, spanning_tree
+from admmnet.graph.simple import OUTSIDE, Graph, check_topology, parts_of, spanning_tree
 
 SHIPPED = Path(__file__).parents[2] / "topologies"
 SPECS = ["path:2", "path:9", "ring:8", "star:7", "complete:5", "grid:3x4", "erdos-renyi:25:0.2"]

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.methods.joining import ASKED_IN, SLACK, core_of, reaching, relays_of
+from admmnet.methods.ipp_admm import ASKED_IN, SLACK, core_of, reaching, relays_of
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
 from admmnet.running.plan import Plan

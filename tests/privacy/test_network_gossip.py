@@ -16,8 +16,7 @@ from scipy.special import expit
 
 from admmnet import RunConfig
 from admmnet.graph import network_of
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.simple import Graph, spanning_tree
 from admmnet.methods.agents import AgentPlan, Agents, Said, Told
 from admmnet.methods.base import Facts
 from admmnet.methods.dp_dsgd import DPDSGD

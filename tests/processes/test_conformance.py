@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.simple import Tree, spanning_tree
 from admmnet.identity.keys import Identity
 from admmnet.log import Hearer
 from admmnet.transport import World

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet import RunError, run
 from admmnet.errors import AdmmnetError
-from admmnet.graph.tree import spanning_tree
+from admmnet.graph.simple import spanning_tree
 from admmnet.holder import door
 from admmnet.methods import METHODS
 from admmnet.privacy.contract import quotes

@@ -16,7 +16,7 @@ import networkx as nx
 import numpy as np
 
 from admmnet.graph import load_topology
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.simple import Tree, spanning_tree
 from admmnet.transport import Transport, World, open_world
 from admmnet.types import Integers, Vector
 

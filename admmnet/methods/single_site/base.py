@@ -191,7 +191,7 @@ class SingleSite(Method):
         """Steps with the least noise multiplier that keeps the promise."""
         probe = self.series(1.0).event(known)
         assert isinstance(probe, SubsampledGaussian)
-        least = published.least_of_moments(target.delta)
+        least = math.log(1.0 / target.delta) / published.MOMENTS  # what is read where the noise hides everything
         if target.accountant == "published" and target.epsilon <= least:
             raise BudgetError(
                 f"epsilon = {target.epsilon:g} is not above {least:.3g}, the moments accountant's least reading at "

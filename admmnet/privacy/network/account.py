@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree
+from admmnet.graph.simple import Graph, Tree
 from admmnet.privacy.conversion import discrete_epsilon
 from admmnet.privacy.network.shifts import MARGIN, GossipFlow, TreeFlow, information, shifted, summed, view_of
 from admmnet.types import Vector

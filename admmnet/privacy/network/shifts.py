@@ -18,8 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.graph.simple import Graph, parts_of
-from admmnet.graph.tree import Tree
+from admmnet.graph.simple import Graph, Tree, parts_of
 from admmnet.privacy.conversion import excess
 from admmnet.types import Matrix, Vector
 

@@ -23,8 +23,7 @@ from msgspec.structs import asdict, replace
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import KINDS, AdmmnetError, BudgetError, RequestError, RunError, StartEnded, printable, says
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree
+from admmnet.graph.simple import Graph, Tree
 from admmnet.identity.keys import Identity, statement
 from admmnet.log import Waiting, say
 from admmnet.masking import StartKey

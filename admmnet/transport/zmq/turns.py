@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from admmnet.graph.simple import Graph
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.simple import Graph, Tree, spanning_tree
 from admmnet.transport.zmq.meeting import Start
 from admmnet.transport.zmq.wire import Kind
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from itertools import compress
 from typing import Any
@@ -140,28 +140,6 @@ class Door:
             raise RequestError(f"{type(measurement).__name__}: raw records are encoded first: ask ColumnCounts of them")
         return known
 
-    def _forget(self, measurement: Measurement) -> None:
-        """Delete what a comparison has kept for its broadcast, where something else is asked."""
-        kept = self._secret.held
-        for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != measurement.second]:
-            del kept[key]
-
-    def _in_order(self, measurement: Measurement) -> None:
-        """Refuse a charge while a threshold is held, and a second question for which nothing is kept.
-
-        Theorem 5 adds up steps that end before the next begins.
-        """
-        kept, own = self._secret.held, measurement.key if isinstance(measurement, HeldNorm) else None
-        if kept and any(key.startswith(f"{HeldNorm.__name__}|") and key != own for key in kept):
-            raise RequestError(
-                f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
-            )
-        if measurement.second is not None and measurement.second not in kept:
-            raise RequestError(
-                f"{type(measurement).__name__} is asked without the comparison that found its candidate, with the same "
-                "fields, just before"
-            )
-
     @property
     def secret(self) -> Secret:
         """What is behind the door of a simulation.
@@ -281,8 +259,9 @@ def _fresh(
 def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part, Replies]]:
     """What members are told whose budgets afford it, all charged before anything is drawn."""
     for part, _ in asked:
-        for place in part.places:
-            doors[place]._forget(part.question)
+        for kept in (secret.held for secret in part.secrets):  # by a comparison, for its broadcast alone
+            for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != part.question.second]:
+                del kept[key]
     costed = [_affordable(doors, part, reserve, round) for part, reserve in asked if part.places]
     for place, steps in sorted(one for part, quoted in costed for one in zip(part.places, quoted, strict=True)):
         for step in steps:
@@ -297,7 +276,11 @@ def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part,
 def _affordable(
     doors: Sequence[Any], part: Part, reserve: Sequence[Measurement], round: int
 ) -> tuple[Part, list[tuple[Step, ...]]]:
-    """Members whose budgets afford what they are asked, and their charges; the others are refused for good."""
+    """Members whose budgets afford what they are asked, and their charges; the others are refused for good.
+
+    Nothing is charged while a threshold is held, nor a second question for which nothing is kept: Theorem 5 adds up
+    steps that end before the next begins.
+    """
     question, own = part.question, [doors[place] for place in part.places]
     cost = question.cost(part.known)
     kept_back = [_ours(one, simulated=part.known.simulated).within(part.known).cost(part.known) for one in reserve]
@@ -317,8 +300,17 @@ def _affordable(
     except ArithmeticError:
         raise RequestError(f"{type(question).__name__}: its cost exceeds every number: give it more noise") from None
     fits = [steps is not None for steps in quoted]
-    for door in compress(own, fits):
-        door._in_order(question)
+    gate = question.key if isinstance(question, HeldNorm) else None
+    for kept in (secret.held for secret in compress(part.secrets, fits)):
+        if any(key.startswith(f"{HeldNorm.__name__}|") and key != gate for key in kept):
+            raise RequestError(
+                f"{type(question).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
+            )
+        if question.second is not None and question.second not in kept:
+            raise RequestError(
+                f"{type(question).__name__} is asked without the comparison that found its candidate, with the same "
+                "fields, just before"
+            )
     for door, fit in zip(own, fits, strict=True):
         if not fit:
             door._ledger.refuse(round)
@@ -329,7 +321,7 @@ def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Replies]:
     """Answers of some parts that are asked questions of one kind; vectors are held to the bound of messages, 2^40."""
     told = all(part.known.simulated for part in parts)
     try:
-        with quietly(not told):
+        with nullcontext() if told else quietly():
             found = kind.carry_out_rows(parts)
             bounded = [one.values if one.values.dtype.kind == "i" else clip_rows(one.values, MOST) for one in found]
             found = [one._replace(values=own) for one, own in zip(found, bounded, strict=True)]
@@ -346,11 +338,8 @@ def _fault(error: Exception, *, told: bool) -> Exception:
 
 
 @contextmanager
-def quietly(quiet: bool) -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Context in which no arithmetic warns or raises, whatever a method has set: a record may decide that."""
-    if not quiet:
-        yield
-        return
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         yield
 

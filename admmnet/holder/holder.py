@@ -201,15 +201,6 @@ class Holder:
                         self._shards[k], self._stacks[k] = (X[place], y[place]), (X, y, place)
         return self._stacks[member]
 
-    def _solver(self, member: int, loss: Loss) -> AnySolver:
-        """Solver of a member's local problems; all members of a holder have one loss."""
-        if self._solvers is None:
-            self._solvers = loss, self._make_solvers(loss)
-        known, solvers = self._solvers
-        if known != loss:
-            raise RequestError(f"these records are in use with the {known.name} loss; take another holder")
-        return solvers[member]
-
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
         from admmnet.solvers.newton import LocalSolver, WideSolver
 
@@ -236,9 +227,9 @@ class SimulatedHolder(Holder):
 
     def mean_losses(self, loss: Loss, *points: Matrix) -> Matrix:
         """Mean loss of every member's records at its row of each of p points (B, d), or (B, K d), shape (p, B)."""
-        if self._solvers is None:
+        if self._solvers is None or self._solvers[0] != loss:
             return np.array([self._mean_losses(theta, loss) for theta in points])
-        return mean_losses([self._solver(k, loss) for k, _ in enumerate(self.counts)], *points)
+        return mean_losses(self._solvers[1], *points)
 
     def _mean_losses(self, theta: Matrix, loss: Loss) -> list[float]:
         """Of all members at their rows: losses in one piece, whose parts are added up as alone."""
@@ -280,8 +271,14 @@ class Secret:
 
     @property
     def solver(self) -> AnySolver:
-        """Solver of the member's local problems, made when first used."""
-        return self._holder._solver(self._member, self._loss)
+        """Solver of the member's local problems, made when first used; all members of a holder have one loss."""
+        holder = self._holder
+        if holder._solvers is None:
+            holder._solvers = self._loss, holder._make_solvers(self._loss)
+        known, solvers = holder._solvers
+        if known != self._loss:
+            raise RequestError(f"these records are in use with the {known.name} loss; take another holder")
+        return solvers[self._member]
 
     @property
     def records(self) -> tuple[Features, Vector]:

@@ -210,11 +210,6 @@ class Agents:
         return len(self.ids)
 
     @property
-    def present(self) -> Vector:
-        """Neighbours that are there in this round, shape (B,)."""
-        return self.degree if self.contact is None else self.edges.sum(self.contact.present)
-
-    @property
     def heard(self) -> Matrix:
         """Last vector heard over every edge, shape (E, size)."""
         return self._heard if self._at is None else self._heard[self._at]
@@ -289,7 +284,7 @@ class Agents:
             return kind(*first, *values, **dict(zip(more, own[len(values) :], strict=True)))
 
         make = made if any(isinstance(v, np.ndarray) for v in numbers.values()) else cache(made)
-        size = len(self)
+        size = len(self.ids)
         each = [v if isinstance(v, list | np.ndarray) else [v] * size for v in numbers.values()]
         many = [*each, *([] if vectors is None else [vectors]), *([] if rows is None else [rows])]
         if any(len(v) != size for v in many) or not (rows is None or is_mask(rows, size)):

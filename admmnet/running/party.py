@@ -74,7 +74,7 @@ class Party:
     def models(self) -> Matrix:
         """Models of all its agents, shape (B, size), made of released vectors."""
         found: Matrix = np.asarray(self.method.models(self.agents))
-        if len(self.agents) == len(self.nodes):
+        if len(self._rows) == len(self.nodes):
             return found
         whole: Matrix = self._rest[0].copy()
         whole[self._rows] = found
@@ -128,7 +128,8 @@ class Party:
         """
         method, agents = self.method, self.agents
         agents.online = taking[self._rows]
-        steps, asked, told = method.propose(agents, round), np.zeros(len(agents), dtype=bool), 0
+        steps, size, told = method.propose(agents, round), len(self._rows), 0
+        asked = np.zeros(size, dtype=bool)
         try:
             ask = next(steps)
             while True:
@@ -138,8 +139,8 @@ class Party:
                     raise RequestError(
                         f"yields {what}: it must yield agents.ask(...), at most {MOST_ASKED:,} times a round"
                     )
-                if not ask.fits(len(agents)):
-                    raise RequestError(f"yields no question, vector and bool for each of {len(agents)} agents")
+                if not ask.fits(size):
+                    raise RequestError(f"yields no question, vector and bool for each of {size} agents")
                 rows = agents.online if ask.rows is None else agents.online & ask.rows
                 asked |= rows
                 ask = steps.send(self._answered(ask, rows, round))
@@ -152,15 +153,15 @@ class Party:
 
     def _held(self, said: Any, round: int, asked: Mask) -> Said | None:
         """What is sent, held to the bound of messages; a part of a sum must be exact as it is."""
-        method, agents, sums = self.method, self.agents, self.method.verb == "reduce"
+        method, agents, sums, many = self.method, self.agents, self.method.verb == "reduce", len(self._rows)
         if said is None:
-            said = Said(np.zeros((len(agents), 0)), np.zeros(len(agents), dtype=bool))
+            said = Said(np.zeros((many, 0)), np.zeros(many, dtype=bool))
         elif isinstance(said, np.ndarray):
-            said = Said(said, np.ones(len(agents), dtype=bool))
-        elif not isinstance(said, Said | Told) or not is_mask(said.said, len(agents)):
+            said = Said(said, np.ones(many, dtype=bool))
+        elif not isinstance(said, Said | Told) or not is_mask(said.said, many):
             raise RunError(
                 f"{defined(type(method), 'propose')}: returns {type(said).__name__}: it must be None, an array with a "
-                f"row for each of {len(agents)} agents, or Said of one and as many bools"
+                f"row for each of {many} agents, or Said of one and as many bools"
             )
         spoke = said.said & agents.online
         nodes = [self.nodes[row] for row in self._rows]
@@ -182,7 +183,7 @@ class Party:
         own = own if sums else clip_rows(own, MOST)
         if spoke.all():
             return Said(own, spoke)
-        whole = np.zeros((len(agents), size), dtype)
+        whole = np.zeros((many, size), dtype)
         whole[spoke] = own
         return Said(whole, spoke)
 
@@ -221,7 +222,9 @@ class Party:
         agents, said = self.agents, self.outgoing
         if said is None:
             said = Said(np.zeros_like(agents.theta), np.zeros(len(agents), dtype=bool))
-        self.count(said.said * agents.present, said.value.shape[1])
+        contact = agents.contact  # who is there in this round is sent a message
+        neighbours = agents.degree if contact is None else agents.edges.sum(contact.present)
+        self.count(said.said * neighbours, said.value.shape[1])
         came = agents.absorb(said, vectors)
         self.method.update(agents, came)
         return came

@@ -17,7 +17,7 @@ MUTANTS = {
     "masks of any participants": (MASKS, "colluders, _digest(participants), context", "colluders, b'', context"),
     "no public radius": (
         "holder/measurements/minimiser.py",
-        "return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, self.tail(known.width)))",
+        "return clip_rows(rows, _radius(known, self.convexity, self.beta, self.tail(known.width)))",
         "return rows",
     ),
     "no filter": (

@@ -4,7 +4,7 @@ MUTANTS = {
     "a reserve need not fit": ("holder/door.py", "round, cost, reserved)", "round, cost)"),
     "any relation": ("holder/door.py", 'not in ("replace-one", promised)', 'not in ("replace-one", "zero-out")'),
     "another member's count": ("holder/door.py", "Known(holder.counts[member]", "Known(holder.counts[0]"),
-    "a candidate outlives others": ("holder/door.py", "and key != measurement.second]", "and not key]"),
+    "a candidate outlives others": ("holder/door.py", "and key != part.question.second]", "and not key]"),
     "an error quotes records": ("holder/door.py", "found = error if told else", "found = error if error.args else"),
     "slack by length": ("holder/holder.py", "row_slack(rows.shape[1]):", "row_slack(rows.shape[0]):"),
     "silence ends too soon": ("holder/outbox.py", "round <= max(self.last, self.silent_until)", "round <= self.last"),

@@ -15,6 +15,7 @@ from scipy import sparse
 from admmnet import RequestError, RunConfig, run
 from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
+from admmnet.holder.holder import Secret
 from admmnet.holder.problem import row_slack
 from admmnet.running.plan import Plan
 from admmnet.solvers.certificate import MANY, WIDE
@@ -103,9 +104,9 @@ def test_members_have_one_width_and_one_loss() -> None:
     with pytest.raises(RequestError, match="the records of one agent at least"):
         Holder.of([])
     holder = Holder(rows(), labels())
-    holder._solver(0, get_loss("logistic"))
+    assert Secret(holder, 0, get_loss("logistic"), {}, None).solver
     with pytest.raises(RequestError, match="in use with the logistic loss"):
-        holder._solver(0, get_loss("huber"))
+        assert Secret(holder, 0, get_loss("huber"), {}, None).solver
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
 def test_public_numbers_decide_how_is_solved_and_never_how_many_entries_are_zero(
     kind: Any, n: int, d: int, wide: bool
 ) -> None:
-    solver = Holder(kind(np.eye(n, d)), labels(n))._solver(0, get_loss("logistic"))
+    solver = Secret(Holder(kind(np.eye(n, d)), labels(n)), 0, get_loss("logistic"), {}, None).solver
     assert isinstance(solver, WideSolver) is wide
     assert d == WIDE or type(solver.X) is np.ndarray
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder, SimulatedHolder
 from admmnet.holder.encoding import Encoding, Number, Plain, RawRows, Words, encode_rows, to_sphere
+from admmnet.holder.holder import Secret
 from admmnet.holder.measurements import ColumnCounts, GradientSum, NoisyGradient, SecondMoments
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.methods.sums import moments
@@ -111,7 +112,7 @@ def test_what_is_refused_is_refused_for_public_reasons(kind: type[Holder]) -> No
     for A in (np.eye(3), np.full((width, width), np.nan)):
         with pytest.raises(RequestError, match="by finite numbers"):
             holder.whiten(A, "a")
-    holder._solver(0, Logistic())
+    assert Secret(holder, 0, Logistic(), {}, None).solver
     with pytest.raises(RequestError, match="before they are used"):
         holder.whiten(np.eye(width), "a")
     with pytest.raises(RequestError, match="of different widths"):

@@ -33,7 +33,9 @@ def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
-_radius = lru_cache(maxsize=4096)(linear_radius)
+@lru_cache(maxsize=4096)
+def _radius(known: Known, convexity: float, beta: float, tail: float) -> float:
+    return linear_radius(known.facts, convexity, beta, tail)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ class _Minimiser(Measurement):
         """Scale linear terms back to the public radius, within which solves are certified: docs/proofs.md (V4)."""
         finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
         checked(rows[finite.argmin()], known, "linear term")
-        return clip_rows(rows, _radius(known.facts, self.convexity, self.beta, self.tail(known.width)))
+        return clip_rows(rows, _radius(known, self.convexity, self.beta, self.tail(known.width)))
 
     @classmethod
     def carry_out_rows(cls, parts: Sequence[Part]) -> list[Replies]:

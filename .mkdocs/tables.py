@@ -216,7 +216,7 @@ API = {
     "methods.agents.Asks methods.agents.Told methods.agents.Said methods.base.filled holder.measurements. "
     "holder.answers.Measurement holder.door.Door privacy.ledger.file.Ledger",
     "Audits": "auditing.audit.draw auditing.audit.judge auditing.audit.Audit auditing.audit.Trial",
-    "Records and transports": "data.load transport.World transport.Transport transport.layout.layout",
+    "Records and transports": "data.load transport.World transport.Transport transport.layout",
 }
 """Sections of the reference: names, and modules whose public members are listed (they end in a dot)."""
 OPTIONS = {

@@ -194,6 +194,10 @@ class Contract:
     covered: bool = True
     """Whether a proof covers all that the method computes from records; else nothing is proven of it."""
 
+    def __hash__(self) -> int:
+        """Of what differs between agents; equal contracts are mostly one object."""
+        return hash((self.form, self.filter, self.account))
+
     @classmethod
     def reading(cls, delta: float) -> Contract:
         """Contract by which totals are read at a delta; nothing limits them."""

@@ -82,7 +82,15 @@ def amplified(event: SubsampledGaussian) -> Vector:
     """Curve of all steps where batches are hidden; inf beyond the orders for which it is calculated."""
     known = 1.0 + _known_orders()
     lam = known - 1.0
-    values = _library_curve(event, known)
+    accountant, library = _library(".rdp").RdpAccountant(orders=list(known)), _library("")
+    step = library.PoissonSampledDpEvent(event.rate, library.GaussianDpEvent(event.noise_multiplier))
+    try:
+        with _quiet():
+            accountant.compose(step)
+    except (ValueError, ArithmeticError):  # numbers beyond its reach: the unsampled bound is left
+        return np.full_like(ORDERS, np.inf)
+    values = np.asarray(accountant.rdp, dtype=float)
+    values = np.where(values >= 0.0, values, np.where(values > -1e-9, 0.0, np.inf))
     if event.sampling == "fixed":
         # A moment is 1 + alpha lam (I + J), I and J the integrals over x >= 0 of e^(lam x) and e^(-alpha x) times the
         # profiles. I is the one of Poisson batches, and J <= I where both profiles are the same: A <= 2 A_poisson - 1.
@@ -113,20 +121,6 @@ def _minorant(x: Vector, y: Vector) -> tuple[Vector, Vector]:
             kept.pop()
         kept.append(i)
     return x[kept], y[kept]
-
-
-def _library_curve(event: SubsampledGaussian, orders: Vector) -> Vector:
-    """Curve of one Poisson step."""
-    library, rdp = _library(""), _library(".rdp")
-    accountant = rdp.RdpAccountant(orders=list(orders))
-    step = library.PoissonSampledDpEvent(event.rate, library.GaussianDpEvent(event.noise_multiplier))
-    try:
-        with _quiet():
-            accountant.compose(step)
-    except (ValueError, ArithmeticError):  # numbers beyond its reach: the unsampled bound is left
-        return np.full_like(orders, np.inf)
-    found = np.asarray(accountant.rdp, dtype=float)
-    return np.where(found >= 0.0, found, np.where(found > -1e-9, 0.0, np.inf))
 
 
 def _library(module: str) -> Any:

@@ -27,6 +27,7 @@ LARGEST_ROW = 1.0 + 1e-9
 _U = 2.0**-53
 _R = LARGEST_ROW
 _TAIL_EXPONENT = 128.0 * math.log(2.0)
+_ACCURATE = 128.0  # least beta that the guaranteed solver's accuracy allows, in units of its error bound: (V5)
 MOST = 2.0**40
 """Norm that messages and releases never exceed: a longer one is no message, and is scaled back before it is sent."""
 
@@ -64,13 +65,14 @@ def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
     """Whether a solve with a linear term of this norm ends with its certificate for all records: Theorem 14.
 
     The minimiser of f + (m/2) ||theta - c||^2, c = -g/m, is close to c: within R G/m, as its gradient vanishes, and
-    within sqrt(2 f(c)/m), as f is at least 0.
+    within sqrt(2 f(c)/m), as f is at least 0. The margin is of the steepest losses.
     """
     if not (m > 0.0 and linear < math.inf and math.isfinite(facts.G + facts.c + facts.start)):
         return False
     G, C = _R * facts.G, linear / m
     size = C + min(G / m, math.sqrt(2.0 * (facts.start + G * C) / m)) + beta / m
-    return _margin(facts, size, linear + m * size, beta) <= 0.25 * beta and _accurate(facts) <= beta
+    margin = 1.01 * _U * (_data(facts, size) + 3.0 * (G + (linear + m * size)) + (facts.d + 2) * beta) + 1e-150
+    return margin <= 0.25 * beta and _ACCURATE * worst_error(facts.G, facts.c) <= beta
 
 
 def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) -> float:
@@ -80,7 +82,15 @@ def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) ->
     """
     least = least_beta(facts, m, tail)
     if not least <= beta < math.inf:
-        raise RequestError(_refusal(facts, m, beta, least))
+        where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
+        remedy = "raise eta or proximal"
+        if least == math.inf:
+            raise RequestError(f"no beta can be certified {where}: rounding outgrows it; {remedy}, or loss_width")
+        step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
+        raise RequestError(
+            f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
+            f"raise beta to {math.ceil(least / step) * step:g}, or {remedy}"
+        )
     a = _R * _R * facts.c * facts.d / m
     # rounding_margin <= beta/4 solved for the whole linear term
     fixed = _R * (summands(facts.n, facts.d) + 12) * facts.G + (facts.d + 2) * beta
@@ -97,7 +107,8 @@ def least_beta(facts: LossFacts, m: float, tail: float = 0.0) -> float:
     most = (facts.G + tail) * (1.0 + 1e-8)
     needed = (a + 6.0) * most + (a + summands(facts.n, facts.d) + 15) * _R * facts.G
     room = 1.0 / (4.04 * _U) - (a + 3.0) - (facts.d + 2)
-    return max(needed / room, _accurate(facts)) * (1.0 + 1e-8) if room > 0.0 else math.inf
+    sure = _ACCURATE * worst_error(facts.G, facts.c)
+    return max(needed / room, sure) * (1.0 + 1e-8) if room > 0.0 else math.inf
 
 
 def gradient_error(facts: LossFacts, size: float) -> float:
@@ -181,27 +192,6 @@ def gamma_norm_tail(rate: float, size: int) -> float:
 def tail_delta(draws: int, epsilon: float) -> float:
     """Bound on what clipping this many draws adds to delta: (1 + e^epsilon) 2^-128 a draw, (V10), and at most 1."""
     return min(1.0, draws * (1.0 + math.exp(min(epsilon, 600.0))) * TAIL_PROBABILITY)
-
-
-def _margin(facts: LossFacts, size: float, linear: float, beta: float) -> float:
-    """rounding_margin at ||theta|| = size, m ||theta|| + ||g|| = linear, the steepest losses and norm beta."""
-    return 1.01 * _U * (_data(facts, size) + 3.0 * (_R * facts.G + linear) + (facts.d + 2) * beta) + 1e-150
-
-
-def _accurate(facts: LossFacts) -> float:
-    """Least beta that the guaranteed solver's accuracy allows, (V5): 128 times its error bound."""
-    return 128.0 * worst_error(facts.G, facts.c)
-
-
-def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
-    where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
-    if least == math.inf:
-        return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
-    step = 10.0 ** (math.floor(math.log10(least)) - 1)  # rounded up to two digits
-    return (
-        f"beta = {beta:g} is below {least:.2g}, four times the rounding error of a gradient norm {where}: "
-        f"raise beta to {math.ceil(least / step) * step:g}, or raise eta or proximal"
-    )
 
 
 def all_finite(vector: Vector) -> bool:

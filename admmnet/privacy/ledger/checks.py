@@ -37,6 +37,8 @@ from admmnet.privacy.ledger.form import (
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
+_shared = lru_cache(maxsize=SHARED)(Contract)
+"""Equal contracts are one object: caches then find what they have without comparing filters."""
 
 
 def header_line(data: bytes) -> HeaderLine:
@@ -55,7 +57,7 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     if epsilon is not None and delta is not None:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
     own, over = (None if delta is None else one for one in (line.filter, line.account_filter))
-    contract = Contract(promise, own, over, line.method, line.covered is None)
+    contract = _shared(promise, own, over, line.method, line.covered is None)
     if (promise is None) != (own is None) or (account and over is None) or (over is not None and over.steps):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
     try:

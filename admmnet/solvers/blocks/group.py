@@ -121,7 +121,17 @@ class Group:
             found |= self._finish(front)
             if not len(front.place):
                 break
-            self._advance(front)
+            shown = front.shown()
+            trial = front.theta + self.steps.step(front.walk, shown)
+            data, rms = self.stack.gradient(front.rows, trial)
+            r = data + front.m[:, None] * trial + front.g
+            norm = norms(r)
+            taken = self.steps.taken(front.walk, shown, r, read_only(norm))
+            if taken.all():
+                front.theta, front.data, front.rms, front.norm = trial, data, rms, norm
+                continue
+            for old, new in ((front.theta, trial), (front.data, data), (front.rms, rms), (front.norm, norm)):
+                old[taken] = new[taken]
         for k in range(len(front.place)):
             found[int(front.place[k])] = self._hand_over(front, k)
 
@@ -184,20 +194,6 @@ class Group:
         answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
         self.theta[i], self.current[i], self.steps.passes[i] = answer.theta, False, answer.passes
         return answer
-
-    def _advance(self, front: _Front) -> None:
-        """One step of every member at work."""
-        shown = front.shown()
-        trial = front.theta + self.steps.step(front.walk, shown)
-        data, rms = self.stack.gradient(front.rows, trial)
-        r = data + front.m[:, None] * trial + front.g
-        norm = norms(r)
-        taken = self.steps.taken(front.walk, shown, r, read_only(norm))
-        if taken.all():
-            front.theta, front.data, front.rms, front.norm = trial, data, rms, norm
-        else:
-            for old, new in ((front.theta, trial), (front.data, data), (front.rms, rms), (front.norm, norm)):
-                old[taken] = new[taken]
 
 
 def solvers_of(shards: Sequence[tuple[Matrix, Vector]], loss: Loss, kernel: Kernel = "numpy") -> list[AnySolver]:

@@ -217,28 +217,6 @@ class GroupSteps:
         self.m[rows.members[moved]] = m[moved]
         self.drop(rows.members[moved])
 
-    def refresh(self, rows: StackRows, theta: Matrix, m: Vector, spread: Vector) -> None:
-        """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
-        if self.inverse is None:
-            size, n, d = self.stack.X.shape
-            self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
-            self.root = np.zeros((size, n)) if self._dual else None
-        bends = self.stack.bends(rows, theta, spread)
-        roots = np.sqrt(bends / (rows.pick(self.stack.counts) * m)[:, None])
-        if self.root is not None:
-            self.root[rows.members] = roots
-        size = max(1, _AT_ONCE // self.stack.X[0].size)
-        for start in range(0, len(roots), size):
-            index = rows.members[start : start + size]
-            A = self.stack.X[index].astype(np.float32)
-            A *= roots[start : start + size, :, None].astype(np.float32)
-            turned = A.transpose(0, 2, 1)
-            found, fine = _inverses(np.matmul(A, turned) if self._dual else np.matmul(turned, A))
-            self.cached[index] = fine
-            self.inverse[index[fine]] = found[fine]
-        self.m[rows.members] = m
-        self.drop(rows.members)
-
     def begin(self, rows: StackRows, m: Vector, r: Matrix, norm: Vector, passes: Indices) -> GroupWalk:
         """Begin where the gradients of J are r, after so many passes."""
         self.move(rows, m)
@@ -301,7 +279,7 @@ class GroupSteps:
         return taken
 
     def _renew(self, walk: GroupWalk, at: Shown) -> None:
-        """Compute Hessians that are due."""
+        """Set the bases that are due from the Hessians there, averaged over how far steps have moved the scores."""
         index = at.rows.members
         stuck = walk.search & (walk.searches >= _SEARCHES)
         due = (stuck | (at.rows.pick(self.waste) > at.rows.pick(self.patience))) & ~walk.fresh
@@ -311,18 +289,36 @@ class GroupSteps:
         walk.lost |= stuck & due & ~able
         due &= able
         which = index[due]
-        if len(which):
-            size = norms(at.theta[due])
-            spread = walk.spread[due]
-            spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
-            self.refresh(StackRows.of(which), at.theta[due], at.m[due], spread)
-            self.patience[which] *= 2.0
-            self.before[which] = self.passes[which]
-            self.waste[which] = 0
-            walk.refreshes[due] += 1
-            walk.searches[due] = 0
-            walk.fresh |= due
-            walk.paired &= ~due
+        if not len(which):
+            return
+        rows, m, spread = StackRows.of(which), at.m[due], walk.spread[due]
+        spread[spread <= 1e-9 * self.stack.row_norm[which] * norms(at.theta[due])] = 0.0
+        if self.inverse is None:
+            size, n, d = self.stack.X.shape
+            self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
+            self.root = np.zeros((size, n)) if self._dual else None
+        bends = self.stack.bends(rows, at.theta[due], spread)
+        roots = np.sqrt(bends / (rows.pick(self.stack.counts) * m)[:, None])
+        if self.root is not None:
+            self.root[rows.members] = roots
+        size = max(1, _AT_ONCE // self.stack.X[0].size)
+        for start in range(0, len(roots), size):
+            index = rows.members[start : start + size]
+            A = self.stack.X[index].astype(np.float32)
+            A *= roots[start : start + size, :, None].astype(np.float32)
+            turned = A.transpose(0, 2, 1)
+            found, fine = _inverses(np.matmul(A, turned) if self._dual else np.matmul(turned, A))
+            self.cached[index] = fine
+            self.inverse[index[fine]] = found[fine]
+        self.m[rows.members] = m
+        self.drop(rows.members)
+        self.patience[which] *= 2.0
+        self.before[which] = self.passes[which]
+        self.waste[which] = 0
+        walk.refreshes[due] += 1
+        walk.searches[due] = 0
+        walk.fresh |= due
+        walk.paired &= ~due
 
     def _learn_from_failure(self, walk: GroupWalk, at: Shown, failed: Flags) -> None:
         """Learn the pairs of steps that were not taken."""

@@ -245,12 +245,15 @@ class Contract:
         return group_epsilon(most.rho, self.promise.delta, self.promise.group)
 
     def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
-        """Epsilon of charges so far, and at most all that the filter lets through."""
+        """Epsilon of charges so far, and at most all that the filter lets through where they fit it.
+
+        Those of an account may not: another run on it had a larger budget.
+        """
         own = totals.unmasked if alone else totals
         if self.promise is None or own is None:
             return None
         found, most = own.epsilon_proven(self.promise.delta, coarse=True), self.most(alone=alone)
-        return found if most is None else min(found, most.epsilon)
+        return found if most is None or found <= most.epsilon or not self.affords(totals) else most.epsilon
 
     def affords(self, totals: Totals, events: Iterable[Event] = ()) -> bool:
         """Whether totals and these events stay within the filter, and what a paper books within its budget.

@@ -89,8 +89,10 @@ def check_finish(finish: Finish, keys: Mapping[int, str], where: object) -> None
 
 
 def kept_end(folder: Path) -> End | None:
-    """The end of a run that a relay has kept in its folder, if there is one."""
+    """The end of a run that a relay has kept in its folder, if there is one; CheckFailed if some of it is missing."""
     files = public_files(folder)
+    if not files and (folder / FINISH).exists():
+        raise CheckFailed(f"{folder}: {FINISH} is there, and {SUMMARY} is not: put it back")
     finish = files.pop(FINISH, b"")
     return End(read_end(files)[1], files, finish) if finish else None
 

@@ -16,7 +16,7 @@ from admmnet.forms import encode
 from admmnet.graph.simple import Graph, spanning_tree
 from admmnet.identity.keys import statement
 from admmnet.record import folder as run_folder
-from admmnet.record.finish import FINISH, check_end, keep_drafts, model_of, read_end, received
+from admmnet.record.finish import FINISH, PUBLIC, check_end, keep_drafts, model_of, read_end, received
 from admmnet.record.folder import SUMMARY, ledger_name, sha256
 from admmnet.record.forms import Summary
 from admmnet.running.observer import Observer
@@ -77,7 +77,7 @@ def write_end(model: bytes, deviation: Vector | None, summary: Summary, folder: 
     drafts = {path.name: content for path, content in last.items()}
     digest = read_end(drafts)[1]
     if member.journal.signed not in ("", digest):  # of an earlier start: it signs no second one
-        member.end_with(member.journal.staged())
+        member.end_with(member.journal.staged() or End("", {}))
     keep_drafts(folder, drafts)
     member.journal.sign(digest)
     finish = member.stage(End(digest, drafts))
@@ -91,10 +91,12 @@ def write_end(model: bytes, deviation: Vector | None, summary: Summary, folder: 
 def fits(folder: Path, agent: int, models: Collection[str], end: End) -> str | None:
     """Why an agent does not sign an end that others have; None once its files are on this disk as drafts.
 
-    It must know the agent's ledger as it is, and have a model that the agent has made with it: one of ``models``.
+    It must know the agent's ledger as it is, and have a model that the agent has made with it: one of ``models``. What
+    else is among its files is left out.
     """
+    files = {name: end.files[name] for name in PUBLIC if name in end.files}
     try:
-        summary, digest = read_end(end.files)
+        summary, digest = read_end(files)
         name = ledger_name(agent, summary.agents)
         if digest != end.digest:
             return "its files are not those that were signed"
@@ -102,9 +104,9 @@ def fits(folder: Path, agent: int, models: Collection[str], end: End) -> str | N
             return "it is of a start without this agent"
         if sha256(folder / name) != summary.ledgers[name]:
             return "it does not match the ledger of this agent"
-        if made_of(summary.ledgers[name], end.files) not in models:
+        if made_of(summary.ledgers[name], files) not in models:
             return "it has another model than this agent has made with its ledger"
-        keep_drafts(folder, received(folder, end.files, "the end"))
+        keep_drafts(folder, received(folder, files, "the end"))
     except (CheckFailed, RequestError) as error:
         return str(error)
     return None

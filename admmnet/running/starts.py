@@ -237,8 +237,9 @@ class HostJournal(Journal):
     # the end
 
     def staged(self) -> End | None:
-        """The end that this agent has signed."""
-        return staged(self.folder) if self.signed else None
+        """The end that this agent has signed, if its files are there."""
+        found = staged(self.folder) if self.signed else None
+        return found if found is not None and found.digest == self.signed else None
 
     def sign(self, digest: str) -> bool:
         """Have on the disk that this agent signs an end; whether it has signed no other one."""

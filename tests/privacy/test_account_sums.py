@@ -15,6 +15,7 @@ from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, S
 from tests.command_runs import Admmnet
 
 from .accounts import Place
+from .ledgers import under
 
 EVENTS: tuple[Event, ...] = (
     Gaussian(1.0, 9.0),
@@ -44,6 +45,14 @@ def test_totals_of_parts_are_those_of_all_their_events(seed: int) -> None:
     for alone in (False, True):
         one, other = (Contract.reading(1e-5).spent(totals, alone=alone) for totals in (sum_, whole))
         assert (one is None and other is None) or one == pytest.approx(other, rel=1e-9)
+
+
+def test_what_another_run_of_the_account_has_spent_is_not_cut_to_this_runs_budget() -> None:
+    contract = under(((Gaussian(1.0, 9.0), 2),), accountant="proven", form="proven")
+    fits, above = of(*[Gaussian(1.0, 9.0)] * 2), of(*[Gaussian(1.0, 2.0)] * 9)
+    assert (contract.affords(fits), contract.affords(above)) == (True, False)
+    spent = contract.spent(above)
+    assert spent == above.epsilon_proven(1e-4, coarse=True) > 1.0 >= (contract.spent(fits) or 2.0)
 
 
 def test_published_costs_and_readings_of_one_kind_add_up() -> None:

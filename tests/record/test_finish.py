@@ -164,6 +164,9 @@ def test_the_files_of_an_end_are_those_that_were_signed(
     assert made is not None
     assert kept is not None
     assert (kept.digest, kept.finish) == (digest, made.finish) == (read_end(kept.files)[1], files[FINISH])
+    (tmp_path / SUMMARY).unlink()
+    with pytest.raises(CheckFailed, match=r"summary\.json is not: put it back"):
+        kept_end(tmp_path)
 
 
 def test_a_liar_says_any_number_of_rounds() -> None:

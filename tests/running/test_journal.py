@@ -18,7 +18,7 @@ from msgspec.json import encode
 
 from admmnet.errors import RequestError, RunError
 from admmnet.evidence.judge import judged
-from admmnet.record.finish import TAKEN, public_files, read_end, staged, take_end
+from admmnet.record.finish import TAKEN, keep_drafts, public_files, read_end, staged, take_end
 from admmnet.record.folder import SUMMARY, create_folder
 from admmnet.record.journal import HEAD, JOURNAL, Began, read_records, starts_of
 from admmnet.running.closing import fits
@@ -169,6 +169,7 @@ def test_an_agent_signs_no_end_that_is_not_its_own(finished: Path, tmp_path: Pat
         (double_model, "has another model"),
         (lambda files: None, None),
         (put(SUMMARY, "seconds", "total", value=9.0), None),  # of an end to which the others came later
+        (lambda files: files.update({"noise.npy": b"", "../config.toml": b""}), None),
     )
     for change, told in cases:
         change(files := public_files(finished / "0"))
@@ -179,6 +180,8 @@ def test_an_agent_signs_no_end_that_is_not_its_own(finished: Path, tmp_path: Pat
             assert (told in str(fault), drafts) == (True, None)
         else:
             assert (fault, drafts and drafts.digest) == (None, end.digest)
+            assert (own / "config.toml").stat().st_size
+            assert {*os.listdir(own / "end")} == {"model.npz", SUMMARY}
             assert fits(own, 2, [], end) == "it has another model than this agent has made with its ledger"
 
 
@@ -188,6 +191,11 @@ def test_an_agent_signs_one_end_of_a_run(finished: Path, tmp_path: Path) -> None
     assert len(signed) == 64
     assert (journal.sign(signed), journal.sign("0" * 64)) == (True, False)
     assert not HostJournal(own, 2, 3, seeded=False).sign("0" * 64)
+    keep_drafts(own, files := public_files(finished / "0"))
+    assert journal.staged() is not None
+    double_model(files)
+    keep_drafts(own, files)
+    assert journal.staged() is None
 
 
 @pytest.mark.parametrize("drafts", [False, True])

@@ -109,7 +109,7 @@ OUT_OF_RANGE = [
     (Failed, {"code": 256}),
     (Failed, {"code": -1, "text": ""}),
     (wire.Signature, {"digest": "x", "signature": bytes(63)}),
-    (wire.End, {"digest": "x", "files": {"x" * 41: b""}}),
+    *((wire.End, {"digest": "x", "files": {name: b""}}) for name in ("x" * 38 + ".npz", "../x.npz", "x/y.npz")),
 ]
 
 

@@ -237,7 +237,7 @@ class End(Struct, frozen=True, forbid_unknown_fields=True):
     """Body of FILES and END."""
 
     digest: Name
-    files: dict[Annotated[str, Meta(max_length=40)], bytes]
+    files: dict[Annotated[str, Meta(max_length=40, pattern=r"^[a-z]+\.[a-z]+\Z")], bytes]
     finish: bytes = b""
     """finish.json, of END."""
 

@@ -13,6 +13,12 @@ from admmnet.data.schema import Task
 from admmnet.types import Matrix, Vector
 
 
+def mean_of(rows: Matrix) -> Matrix:
+    """Mean of models (N, ...); of equal ones bit for bit what they are."""
+    first: Matrix = rows[0]
+    return first.copy() if (rows == first).all() else np.asarray(rows.sum(axis=0) / len(rows))
+
+
 def scores(X: Any, theta: Vector, classes: int) -> Vector | Matrix:
     """Scores of rows (m, d): shape (m,), or (m, K) of three or more classes, whose theta is (K, d) flattened."""
     if classes > 2:

@@ -257,7 +257,10 @@ def _fresh(
 
 
 def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part, Replies]]:
-    """What members are told whose budgets afford it, all charged before anything is drawn."""
+    """What members are told whose budgets afford it, all charged before anything is drawn.
+
+    Questions of one kind are answered together; vectors are held to the bound of messages, 2^40.
+    """
     for part, _ in asked:
         for kept in (secret.held for secret in part.secrets):  # by a comparison, for its broadcast alone
             for key in [key for key in kept if key.startswith(f"{CANDIDATE}|") and key != part.question.second]:
@@ -269,7 +272,18 @@ def _carried(doors: Sequence[Any], asked: Asked, round: int) -> list[tuple[Part,
     found: list[tuple[Part, Replies]] = []
     for kind in dict.fromkeys(type(part.question) for part, _ in costed):
         parts = [part for part, _ in costed if type(part.question) is kind and part.places]
-        found += zip(parts, _computed(kind, parts), strict=True)
+        told = all(part.known.simulated for part in parts)
+        try:
+            with nullcontext() if told else quietly():
+                replies = kind.carry_out_rows(parts)
+                for k, one in enumerate(replies):
+                    if one.values.dtype.kind != "i":
+                        replies[k] = one._replace(values=clip_rows(one.values, MOST))
+        except Exception as error:
+            replies = [Replies.of([None] * len(p.places), dict.fromkeys(range(len(p.places)), error)) for p in parts]
+        for part, one in zip(parts, replies, strict=True):
+            failed = {row: _fault(error, told=told) for row, error in one.failed.items()}
+            found.append((part, one._replace(failed=failed)))
     return found
 
 
@@ -315,19 +329,6 @@ def _affordable(
         if not fit:
             door._ledger.refuse(round)
     return part.only(fits), [steps for steps in quoted if steps is not None]
-
-
-def _computed(kind: type[Measurement], parts: Sequence[Part]) -> list[Replies]:
-    """Answers of some parts that are asked questions of one kind; vectors are held to the bound of messages, 2^40."""
-    told = all(part.known.simulated for part in parts)
-    try:
-        with nullcontext() if told else quietly():
-            found = kind.carry_out_rows(parts)
-            bounded = [one.values if one.values.dtype.kind == "i" else clip_rows(one.values, MOST) for one in found]
-            found = [one._replace(values=own) for one, own in zip(found, bounded, strict=True)]
-    except Exception as error:
-        found = [Replies.of([None] * len(one.places), dict.fromkeys(range(len(one.places)), error)) for one in parts]
-    return [one._replace(failed={row: _fault(e, told=told) for row, e in one.failed.items()}) for one in found]
 
 
 def _fault(error: Exception, *, told: bool) -> Exception:

@@ -248,7 +248,7 @@ class Agents:
         self.theta = own.value if spoke.all() else np.where(spoke[:, None], own.value, self.theta)
         self._sum = None
         if self.said is None:
-            rest = [vectors.get(j, row) for j, row in zip(self.others, self._heard[len(self) :], strict=True)]
+            rest = [vectors.get(j, row) for j, row in zip(self.others, self._heard[len(self.ids) :], strict=True)]
             self._heard = np.concatenate([self.theta, np.array(rest)]) if rest else self.theta
             return None
         if self._at is not None:

@@ -11,12 +11,13 @@ import numpy as np
 from msgspec import structs
 
 from admmnet.config.toml import load_saved
+from admmnet.data.figures import mean_of
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import write_whole
 from admmnet.forms import decode, encode, read_form
 from admmnet.identity.keys import statement, verify
 from admmnet.privacy.ledger.form import Digest
-from admmnet.record.folder import DRAFTS, PART, SUMMARY, PartFile, last_files, ledger_name, mean_of, model_arrays
+from admmnet.record.folder import DRAFTS, PART, SUMMARY, PartFile, last_files, ledger_name, model_arrays
 from admmnet.record.forms import AgentKey, FileForm, References, StartEntry, Summary, TestError, absent
 from admmnet.record.journal import starts_of
 from admmnet.record.reader import look_at

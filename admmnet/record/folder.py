@@ -17,6 +17,7 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple, TextIO, cast
 import numpy as np
 from msgspec import Meta
 
+from admmnet.data.figures import mean_of
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import refusing, write_whole
 from admmnet.forms import decode, encode, read_form
@@ -197,12 +198,6 @@ def open_metrics(path: Path, start: int, *, training: bool) -> TextIO:
         kept += [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
     write_whole({path: "".join(kept).encode()})  # a crash here loses no round
     return path.open("a", encoding="utf-8", newline="\n")
-
-
-def mean_of(rows: Matrix) -> Matrix:
-    """Mean of models (N, ...); of equal ones bit for bit what they are."""
-    first: Matrix = rows[0]
-    return first.copy() if (rows == first).all() else np.asarray(rows.sum(axis=0) / len(rows))
 
 
 def model_bytes(theta: Matrix, feature_names: Sequence[str], classes: Sequence[str] = ()) -> bytes:

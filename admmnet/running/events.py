@@ -15,7 +15,7 @@ from msgspec import Struct, json
 
 from admmnet.errors import RunError, StopRun
 from admmnet.forms import read_form
-from admmnet.log import say
+from admmnet.log import HEARERS, say
 from admmnet.record.folder import SUMMARY
 from admmnet.record.forms import Summary
 from admmnet.transport import World
@@ -105,7 +105,8 @@ def is_last(world: World, round: int, on_round: OnRound | None, event: RoundEven
 
     RunError if ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
     """
-    say_round(round, event)
+    if HEARERS:
+        say_round(round, event)
     verdict, failure = GO, None
     if on_round is not None and event is not None:
         try:

@@ -13,10 +13,10 @@ from typing import TextIO
 import numpy as np
 
 from admmnet.data import Records
-from admmnet.data.figures import test_errors
+from admmnet.data.figures import mean_of, test_errors
 from admmnet.holder.holder import SimulatedHolder
 from admmnet.privacy.ledger.form import finite, total_line
-from admmnet.record.folder import columns, mean_of
+from admmnet.record.folder import columns
 from admmnet.running.events import RoundEvent
 from admmnet.running.loading import Holders
 from admmnet.running.party import Party

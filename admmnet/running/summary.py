@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import UNSET
 
 from admmnet.data import Records
-from admmnet.data.figures import constant_figure, further_figures, only_class, scores
+from admmnet.data.figures import constant_figure, further_figures, mean_of, only_class, scores
 from admmnet.errors import RunError
 from admmnet.forms import ready
 from admmnet.graph.files import named
@@ -22,7 +22,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import finite
 from admmnet.record.finish import away_of
-from admmnet.record.folder import ledger_name, mean_of, sha256
+from admmnet.record.folder import ledger_name, sha256
 from admmnet.record.forms import AgentEntry, Gate, Privacy, Summary, TestError
 from admmnet.record.verdict import figures, privacy_of
 from admmnet.running.observer import Observer

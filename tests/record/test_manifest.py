@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, load_config, read_run, run
+from admmnet.data.figures import mean_of
 from admmnet.errors import RunError
 from admmnet.files import write_whole
 from admmnet.forms import encode
@@ -29,7 +30,6 @@ from admmnet.record.folder import (
     create_folder,
     default_folder,
     ledger_name,
-    mean_of,
     write_part,
 )
 from admmnet.running.arguments import resumed_config

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 
 TAKEN = (
-    {"algorithms", "answered", "as_json", "canary", "confidence", "config", "debug", "dry_run", "executor", "part"}
+    {"algorithms", "as_json", "canary", "confidence", "config", "debug", "dry_run", "executor", "part"}
     | {"epsilons", "explain", "failure", "grid", "h", "help", "id", "jobs", "json", "log", "log_level", "metrics"}
-    | {"name", "network", "network_file", "number", "parent", "plain", "plot", "quick", "quiet", "records", "report"}
-    | {"reference_norm", "resplit", "restarts", "sample_complexity", "secret", "seeds", "trials", "tune", "tune_seeds"}
-    | {"version"}
+    | {"name", "network", "network_file", "number", "plot", "quick", "quiet", "records", "reference_norm", "resplit"}
+    | {"sample_complexity", "secret", "seeds", "started", "trials", "tune", "tune_seeds", "version"}
 )
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 

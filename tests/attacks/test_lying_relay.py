@@ -17,6 +17,7 @@ from admmnet.identity.keys import Identity, statement
 from admmnet.masking import StartKey
 from admmnet.record.receipts import Receipts
 from admmnet.running.topics import TOPICS
+from admmnet.transport.collective import as_one
 from admmnet.transport.hosts import Peer, make_network
 from admmnet.transport.zmq.meeting import Call, Here, sign_here
 from admmnet.transport.zmq.member import Member
@@ -176,3 +177,16 @@ def test_a_start_without_the_newest_word_is_left(members: list[Member], tmp_path
 def test_an_agent_that_was_charged_gives_up_the_name_of_its_run_for_no_other(members: list[Member]) -> None:
     members[0]._bound = "ab" * 32
     assert not members[0]._formed(Call([word_of(one) for one in members]))
+
+
+def test_a_disk_that_is_full_once_a_word_was_said_says_none_in_place_of_the_next(members: list[Member]) -> None:
+    def full(*, durable: bool = False) -> None:
+        raise RunError("no space left")
+
+    own: Any = members[0]
+    own.receipts = SimpleNamespace(take=lambda *given: None, write=full)
+    said(own, [0, 1, 2])
+    with pytest.raises(RunError, match="no space left"), as_one(own):
+        own.gather(None)
+    assert own._next() == 1
+    own.receipts = None

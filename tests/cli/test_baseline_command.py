@@ -57,7 +57,7 @@ def test_records_have_pure_epsilons_of_their_own(tmp_path: Path, admmnet: Admmne
     refused = {
         ("song-sgd", *words, *own, "--epsilon", "0.5"): "record_epsilon goes up to 1, and epsilon = 0.5 affords",
         ("dp-sgd", *words, *own, "--epsilon", "1"): "record_epsilon = 'alpha' goes with song-sgd, not dp-sgd",
-        ("song-sgd", *words, *own[:-3], "b", "--epsilon", "1"): "it must be positive in every record",
+        ("song-sgd", *words, *own[:-3], "b", "--epsilon", "1"): "it must be a number above 0 in every record",
     }
     for asked, reason in refused.items():
         assert reason in admmnet.refused("baseline", *asked, "-o", tmp_path / "no")

@@ -82,7 +82,7 @@ def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_
         books = [
             json.loads(line) for book in sorted((out / "ledger").iterdir()) for line in book.read_text().splitlines()
         ]
-        told.append([*books, (out / "config.toml").read_text().replace("1.npz", "0.npz"), plans[seed].agents])
+        told.append([*books, (out / "config.toml").read_text().replace("1.npz", "0.npz"), repr(plans[seed].agents)])
     assert told[0] == told[1], "headers, parameters of every event, totals, settings, noise"
     one, two = plans
     assert one.data.counts == two.data.counts

@@ -367,8 +367,11 @@ class Member(World):
             self._words[word.agent] = word, data
 
     def _settle(self, *, durable: bool = False) -> None:
-        if self.receipts is not None:
-            self.receipts.write(durable=durable)
+        try:
+            if self.receipts is not None:
+                self.receipts.write(durable=durable)
+        except RunError as error:  # its word of this turn was said: none comes in place of the next one
+            raise error.of_all() from None
 
     def _heard(self, turn: int, whom: Set[int], topic: str | None) -> dict[int, Any]:
         """Wait for words to all; what the relay gives must be signed by these agents for this turn."""

@@ -72,10 +72,10 @@ def test_warnings_of_a_measurement_are_shown_in_simulations_alone(
 ) -> None:
     """The solver's arithmetic is made to warn of its scores, and to overflow, in every pass over the records."""
 
-    def warning(X: Matrix, *given: Any) -> Any:
+    def warning(X: Matrix, *given: Any, **named: Any) -> Any:
         warnings.warn_explicit(f"score {X[0, 0]!r}", UserWarning, "gradient", 1, module=gradient.__module__)
         np.exp(X[:1] + 1e4)
-        return gradient(X, *given)
+        return gradient(X, *given, **named)
 
     monkeypatch.setattr(certificate, "gradient", warning)
     settings = private(tmp_path, rounds=1) | (SEEDED if mode == "simulation" else {})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Annotated, Any, NamedTuple, cast
 
 import numpy as np
@@ -203,7 +203,7 @@ class Contract:
         """Contract by which totals are read at a delta; nothing limits them."""
         return cls(Promise(math.inf, delta))
 
-    @property
+    @cached_property
     def adjacency(self) -> str:
         """Relation of the promise."""
         return "replace-one" if self.promise is None else self.promise.adjacency

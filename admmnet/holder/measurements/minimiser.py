@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -148,18 +148,15 @@ class PerturbedMinimiser(_Minimiser):
         return rows if self.sigma1 is None else _with_gaussian(part, rows, Purpose.OBJECTIVE, self.sigma1)
 
 
-_objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
-"""Equal events are one object."""
-
-
+@lru_cache(maxsize=1024)
 def objective_event(
     known: Known, sigma1: float, m: float, share: float | None, *, tight: bool = False, gated: bool = False
 ) -> ObjectivePerturbation:
     """Event of Theorem 3 at convexity m; ``tight`` says whether it also claims what holds for the exact loss alone."""
     n, loss = known.records, known.loss
     G, c1 = loss.lipschitz(), loss.curvature_bound()
-    logistic, lam = tight and type(loss) is Logistic, "quadratic" if tight and type(loss) in ONE_SIDED else None
-    return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share, lam)
+    lam: Literal["quadratic"] | None = "quadratic" if tight and type(loss) in ONE_SIDED else None
+    return ObjectivePerturbation(2.0 * G / n, sigma1, G, c1, m, n, gated, tight and type(loss) is Logistic, share, lam)
 
 
 @measurement

@@ -138,6 +138,8 @@ class OpenRun:
             if attempts is not None and journal is not None and config.resume is not None:
                 first = min((stage.number for stage in plan.prologue.stages), default=0)
                 journal.hold_void(transport, first, plan.faults)
+            if host is not None:
+                host.ready()  # headers of ledgers follow from what agents have said: it is on the disk before them
             nodes = self._nodes(masks)
             opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
             self.rounds = Rounds(transport, Party(plan.method, plan.agents, nodes), plan.faults, attempts, journal)
@@ -152,8 +154,6 @@ class OpenRun:
             say("start", text, run=str(folder), start=number, round=self.start, rounds=plan.rounds, members=size)
             known = known_before(plan.prologue, self.rounds, folder)
             share(world)  # nobody has failed: from here on something may be charged
-        if host is not None:
-            host.ready()
         if journal is not None:
             journal.open(nodes)
         if config.account is not None:

@@ -194,7 +194,7 @@ class HostJournal(Journal):
         return self.c, lines, head
 
     def ready(self) -> None:
-        """Write down what agents have said before the first round, once nobody has failed."""
+        """Write down what agents have said before the first round, before anything that follows from it."""
         if self.told != self.facts:
             self.write(Opening(deepcopy(self.told)))
 

@@ -61,6 +61,19 @@ def test_hosts_that_are_killed_at_random_instants_end_with_one_model(regroup: st
         assert hosts.summaries().keys() == {*range(4)}
 
 
+class Dying(Hosts):
+    """Agent 2 dies at a write before the first round, while the others have opened their ledgers."""
+
+    def own(self, agent: int) -> dict[str, str]:
+        return {"ADMMNET_CRASH": "kill:15:2"} if agent == 2 else {}
+
+
+def test_a_host_that_dies_before_the_first_round_changes_no_header(tmp_path: Path) -> None:
+    with Dying(tmp_path, 4, "--regroup-deadline", "1", words=OPEN) as hosts:
+        hosts.start_all()
+        assert hosts.codes() == [5, 5, -9]
+
+
 def test_the_others_go_on_without_a_host_that_is_gone(tmp_path: Path) -> None:
     """Four of five finish, with one model; what is left of their budgets is planned anew. The fifth takes it later."""
     with Hosts(tmp_path, 8, *SOON, graph="ring:5", words=OPEN) as hosts:

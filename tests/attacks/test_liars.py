@@ -24,8 +24,8 @@ ROUNDS, APART, RECORDS = 6, 3, 120
 """Rounds of a run; most by which agents of a start can be apart, the diameter of five without one; of each agent."""
 SUMS = ("total", "sum", "masked")
 """Lies of runs with sums."""
-NEVER = ("files-none", "sum-word")
-"""Lies in which something never comes."""
+NEVER = ("files-none", "sum-word", "total-early")
+"""Lies in which something never comes, or the rest: a total is early, or in time."""
 AT_FIRST, LATER = ([*LIES] if "ADMMNET_LIES" in os.environ else [*LIES][k::2] for k in range(2))
 
 

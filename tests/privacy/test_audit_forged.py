@@ -101,6 +101,7 @@ def placed(**where: object) -> Change:
         (put(0, "filter", order=1.0), "filter.order: expected|order: expected"),
         (put(0, "filter", order=12.66), "line 1: its filter lets through more than the budget's"),
         (put(0, "filter", kappa=0.5), "line 1: its filter lets through more than the budget's"),
+        (put(0, "filter", kappa=-0.0), "line 1: a bound of its filter is below 0"),
         (put(0, covered=True), "line 1: it is not as admmnet writes it"),
     ],
 )

@@ -57,6 +57,8 @@ def contract_of(line: HeaderLine, *, account: bool = False) -> Contract:
     if epsilon is not None and delta is not None:
         promise = Promise(epsilon, delta, line.accountant, line.adjacency, line.group_size or 1, line.colluders)
     own, over = (None if delta is None else one for one in (line.filter, line.account_filter))
+    if any(math.copysign(1.0, x) < 0 for one in (own, over) if one is not None for x in (one.kappa, one.limit or 0.0)):
+        raise CheckFailed("a bound of its filter is below 0")  # -0.0, too: it would be shared with 0.0
     contract = _shared(promise, own, over, line.method, line.covered is None)
     if (promise is None) != (own is None) or (account and over is None) or (over is not None and over.steps):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")

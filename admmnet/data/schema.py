@@ -214,6 +214,15 @@ def _declared(value: Schema | Rule, without: set[str]) -> dict[str, Any]:
     return {key: own for key, own in given.items() if key not in without and own not in (None, [], "", {})}
 
 
+def _plain(value: Any) -> Any:
+    """Value whose floats are Python's own: those of numpy are instances of it that msgspec does not take."""
+    if isinstance(value, Mapping):
+        return {key: _plain(own) for key, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_plain, value)]
+    return float(value) if isinstance(value, float) else value
+
+
 def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) -> T:
     """Make a schema, or a rule, of the values of a table; ``beside`` are fields that no table has."""
     own = set(kind.__struct_fields__) - _BESIDE - beside.keys()
@@ -221,7 +230,7 @@ def _made(kind: type[T], given: Mapping[str, Any], place: str, **beside: str) ->
         keys = {*own, *(["kind"] if beside else ["columns", "numeric", "categorical"])}
         raise RequestError(f"unknown key {place}.{unknown[0]}; the keys are {', '.join(sorted(keys))}")
     try:
-        return convert({**given, **beside}, kind)
+        return convert({**_plain(given), **beside}, kind)
     except ValidationError as error:
         key = re.findall(r"`\$\.(\w+)", str(error))[0]
         raise RequestError(f"{place}.{key} must be {_WORDS[key]}, got {given[key]!r}") from None

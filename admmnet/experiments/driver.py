@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +22,7 @@ from admmnet.experiments.parsing import Values, said
 from admmnet.experiments.pool import Call, Pool, at, begin
 from admmnet.experiments.tasks import Reader, cost, counted, run_cell
 from admmnet.files import csv_text, load_json, refusing, write_whole
-from admmnet.record.folder import SUMMARY, is_held
+from admmnet.record.folder import FILES, MANIFEST, SUMMARY, is_held
 from admmnet.report.figure import check_file, drawn
 
 FILE = "compare.json"
@@ -135,14 +137,11 @@ class Session(Grid):
         return summary if isinstance(summary, dict) and "test_error" in summary else None
 
     def complete(self, phase: str, cells: Sequence[Cell]) -> None:
-        """Run cells that have not finished, or go on with them; what is refused is left out from then."""
+        """Run cells that have not finished; what is refused is left out from then."""
         missing, calls = [cell for cell in cells if self.summary(cell) is None], []
         for cell in missing:
             place = self.folder / cell.folder
-            if is_held(place):
-                raise RequestError(f"{place} is at work in another call: wait for its end")
-            with refusing(f"go on with the unfinished run {place}"):
-                (place / SUMMARY).unlink(missing_ok=True)  # a damaged one
+            _clear(place)
             calls.append(Call(cell.words, run_cell, (self.read, self.config(cell), place, cell.trial)))
         for number, answer in self.pool.run(calls, phase, len(cells) - len(missing)):
             cell = missing[number]
@@ -279,3 +278,19 @@ def best_of(errors: dict[Values, list[float]]) -> tuple[Values, dict[Values, flo
     """Combination of the least mean validation error, and all means; of equals the first, what is no number last."""
     means = {values: fmean(found) for values, found in errors.items()}
     return min(means, key=lambda values: math.inf if math.isnan(means[values]) else means[values]), means
+
+
+OF_A_RUN = {*FILES, MANIFEST}
+"""What a run writes: an unfinished run's folder is removed only if it holds nothing else."""
+
+
+def _clear(run: Path) -> None:
+    """Remove an unfinished run, which is seeded: going on it would be begun again, and not under another delta."""
+    if is_held(run):
+        raise RequestError(f"{run} is at work in another call: wait for its end")
+    with refusing(f"remove the unfinished run {run}"), suppress(FileNotFoundError):
+        names = sorted(path.name for path in run.iterdir())
+        strange = [name for name in names if name.removesuffix(".new").lstrip(".") not in OF_A_RUN]
+        if strange:
+            raise RequestError(f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again")
+        shutil.rmtree(run)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.run_config import AUTO, RunConfig
+from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.records import arrays_of
 from admmnet.data.rows import shuffled
@@ -113,8 +113,8 @@ def counted(read: Reader | None, config: RunConfig) -> list[int]:
 
 
 def run_cell(read: Reader | None, config: RunConfig, folder: Path, trial: bool) -> None:
-    """Make one seeded run, or go on with it, as `admmnet run --resume auto` does."""
-    run(config.changed(out=str(folder), resume=AUTO), world=World(), loader=partial(loaded, read, trial))
+    """Make one seeded run, as `admmnet run` makes it."""
+    run(config.changed(out=str(folder)), world=World(), loader=partial(loaded, read, trial))
 
 
 def cost(

@@ -84,9 +84,9 @@ def test_a_wrong_schema_is_refused_by_key_and_value(change: dict[str, Any], word
         {},
         SCHEMA,
         {"features": 4, "labels": {"no": ["no", "No"], "yes": ["yes", "1"]}},
-        {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
+        {"features": 4, "targets": [np.float64(-1), 0.1], "centre": 0, "scales": [1 / 3, 2]},
         {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"], "header": False, "decimal": ","},
-        {"label": "y", "columns": {"a": {"kind": "numeric", "low": 0.1, "high": 1 / 3}}, "separator": ";"},
+        {"label": "y", "columns": {"a": {"kind": "numeric", "low": np.float64(0.1), "high": 1 / 3}}, "separator": ";"},
         {"numeric": ["a"], "categorical": ["b"], "columns": {"c": {"kind": "numeric", "missing": 4}}},
     ],
 )

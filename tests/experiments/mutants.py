@@ -11,6 +11,7 @@ MUTANTS = {
     "other settings go on": ("experiments/grid.py", 'kept} | own["settings"]', "kept}"),
     "other records go on": ("experiments/pool.py", "sha256(path)", "path.name"),
     "parts leave a piece out": ("experiments/grid.py", "found[part[0] - 1 :: part[1]]", "found[part[0] :: part[1]]"),
+    "a file of somebody goes": ("experiments/driver.py", "        if strange:\n", "        if len(strange) > 1:\n"),
     "spreads of another size": ("experiments/figures.py", "stdev)", "lambda own: stdev(own) * 0.7)"),
     "the least epsilon of the seeds": ("experiments/figures.py", "over(rows, name, max)", "over(rows, name, min)"),
     "common values win": ("experiments/parsing.py", "entry, entries) | own", "entry, entries) | own | common"),
